@@ -1,0 +1,261 @@
+"""The flow of a coding agent: a secret or a text from outside on one side, what leaves, runs or stays on the other."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import quote
+
+from hookline.guards.detect.assignments import names_a_secret
+from hookline.guards.flow.lines import PERSISTS, LineFlow, flow_of, is_secret
+from hookline.guards.flow.store import FlowStore, Origin, Text
+from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at, url_parts
+from hookline.guards.flow.words import CODE, is_effect, tokens
+from hookline.guards.tool_inputs import lines_of, paths_in
+
+Level = Literal["ask", "deny"]
+Found = tuple[Level, str, str, tuple[str, ...], str, str]
+_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"})
+_SHELLS = re.compile(r"(?i)bash|shell|terminal|exec|run_command|monitor")
+_WEB = re.compile(r"(?i)web_?(?:fetch|search)|browser?|fetch|navigate")
+_VENDORED = re.compile(r"(?:^|/)(?:node_modules|site-packages|vendor|\.cargo/registry|third_party)/")
+_KNOWN_HOSTS, _COMMON = (frozenset(CODE[name].split()) for name in ("known_hosts", "common"))
+_ASKS_SECRET, _ASKS_INSTALL, _MANIFEST = (
+    re.compile(CODE[name], re.IGNORECASE) for name in ("asks_secret", "asks_install", "manifest")
+)
+_SECRET_VALUE = re.compile(r"(?P<name>[\w.-]+)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s\"'=#]{8,})")
+_LEAST_TOLD = 10
+_LEAST_SECRET = 6
+
+
+def origin_of(tool: str, arguments: Mapping[str, Any]) -> Origin:
+    """Who wrote what a call returns: the project, others, or a record that was kept."""
+    lines, paths = _lines(tool, arguments), [path for _, path in paths_in(dict(arguments))]
+    if lines:
+        flows = [flow_of(line) for line in lines]
+        return "secret" if any(f.secret for f in flows) else "outside" if any(f.outside for f in flows) else "inside"
+    if any(map(is_secret, paths)):
+        return "secret"
+    if _WEB.search(tool) or any(map(_VENDORED.search, paths)):
+        return "outside"
+    return "inside" if paths else "outside" if tool.startswith("mcp__") else "record"
+
+
+def secrets_in(text: str) -> list[str]:
+    """The values of a secret file; a short plain word is not one."""
+    found = {
+        match["value"] for match in _SECRET_VALUE.finditer(text)
+        if len(match["value"]) >= 16 or names_a_secret(match["name"]) or re.search(r"\d", match["value"])
+    }  # fmt: skip
+    found.update(re.findall(r"://[^\s:/]+:([^\s@]{6,})@", text))
+    if "PRIVATE KEY" in text:
+        found.update(line for line in text.split() if len(line) >= 16 and "-----" not in line)
+    return sorted(found)[:200]
+
+
+def _lines(tool: str, arguments: Mapping[str, Any]) -> list[str]:
+    runs = _SHELLS.search(tool) is not None
+    return [line.text for line in lines_of(arguments, runs=runs) if line.certain]
+
+
+class CodeFlow:
+    """Judges shell lines, edits and whatever carries a secret."""
+
+    def __init__(self, store: FlowStore) -> None:
+        self._store = store
+
+    def is_about(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call is judged here alone: it runs a line, or writes a file of the project."""
+        return tool in _WRITERS or bool(_lines(tool, arguments))
+
+    def findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[Found]:
+        """What speaks against a call."""
+        lines, everything = _lines(tool, arguments), "\n".join(flat(arguments))
+        paths = [path for _, path in paths_in(dict(arguments))]
+        for line in lines:
+            yield from self._line(line, flow_of(line))
+        if lines or (not self._store.texts and not self._store.secret_read):
+            return
+        if tool in _WRITERS:
+            yield from self._write(paths, everything)
+        elif self._has_secret(everything) and (is_effect(tool) or _WEB.search(tool)):
+            yield _found(
+                "deny", "secret", f"a secret that was read ({self._store.secret_read}) would leave through `{tool}`"
+            )
+        if _WEB.search(tool):
+            yield from self._fetch(everything)
+        elif tool.startswith("mcp__") and is_effect(tool):
+            yield from self._publish(self._publishes(tool))
+
+    def _line(self, line: str, flow: LineFlow) -> Iterator[Found]:
+        store, told = self._store, self._told(line)
+        strange = [host for host in flow.hosts if not self._is_known(host)]
+        where = ", ".join(strange or flow.hosts) or "an address that is made when it runs"
+        sends_away = flow.carries and bool(strange or not flow.hosts)
+        if self._has_secret(line) and (flow.hosts or flow.carries or flow.publish):
+            yield _found("deny", "secret", f"a secret that was read ({store.secret_read}) is in this command")
+        if flow.secret and flow.carries and not (flow.hosts and not strange and _ASKS_SECRET.search(store.prompt)):
+            level: Level = "ask" if flow.hosts and not strange else "deny"
+            yield _found(level, "secret", f"reads a secret and sends to {where} in one line")
+        yield from self._obeyed(line, flow, told, sends_away=sends_away)
+        if sends_away:
+            yield from self._egress(strange, where)
+        yield from self._publish(flow.publish)
+        if flow.adds_secret:
+            yield _found("ask", "secret", "a file of secrets would be committed")
+        if flow.secret and store.has_outside() and not told and not _ASKS_SECRET.search(store.prompt):
+            yield _found("ask", "secret", "a secret would be read after a text from outside; you did not speak of one")
+        if flow.persists:
+            yield from self._persist(flow.persists, told)
+
+    def _obeyed(self, line: str, flow: LineFlow, told: Text | None, *, sends_away: bool) -> Iterator[Found]:
+        """A line that a text tells the agent to run, and code that comes from the network."""
+        also_risky = flow.secret or sends_away or flow.persists
+        prompt = self._store.prompt
+        wanted = flow.remote_code and not also_risky and _ASKS_INSTALL.search(prompt) and self._spoke_of(line)
+        if told and wanted:
+            if not flow.only_installs:
+                yield _found(
+                    "ask", "remote code", "a text tells the agent to run this, and you spoke of it", told, line
+                )
+        elif told and (also_risky or flow.remote_code):
+            yield _found("deny", "echo", "a text tells the agent to run this", told, line)
+        elif told and (flow.opaque or told.origin != "inside") and not self._spoke_of(line):
+            yield _found("ask", "echo", "a text tells the agent to run this", told, line)
+        if flow.remote_code and not wanted and (self._store.has_outside() or told):
+            yield _found("ask", "remote code", "code from the network would run after a text from outside", told, line)
+
+    def _egress(self, strange: list[str], where: str) -> Iterator[Found]:
+        store = self._store
+        source = next((text for text in store.texts for host in strange if contains(text.folded, host) >= 0), None)
+        if store.secret_read:
+            yield _found("deny", "egress", f"{store.secret_read} was read, and data would go to {where}", source)
+        elif store.has_outside():
+            yield _found(
+                "deny",
+                "egress",
+                f"data would go to {where}, which you did not name",
+                source,
+                strange[0] if strange else "",
+            )
+        elif source is not None:
+            yield _found("deny", "egress", f"data would go to {where}, which comes from a file", source, strange[0])
+
+    def _write(self, paths: list[str], everything: str) -> Iterator[Found]:
+        for path in paths:
+            if self._has_secret(everything) and not is_secret(path):
+                yield _found(
+                    "ask", "secret", f"a secret that was read ({self._store.secret_read}) would be written to {path}"
+                )
+            if (match := PERSISTS.search(path)) is not None:
+                yield from self._persist(match.group(), self._told(everything))
+            if _MANIFEST.search(path):
+                yield from self._dependency(everything.replace(path, ""))
+
+    def _dependency(self, added: str) -> Iterator[Found]:
+        """A package that only a text from outside named: its name says nothing of who publishes it."""
+        for name in sorted(set(re.findall(r"[A-Za-z][\w.-]{3,}(?=\s*[=<>~^!@:\"'\]]|\s*$)", added, re.MULTILINE))):
+            source = next(
+                (
+                    text
+                    for text in self._store.texts
+                    if text.origin != "inside" and contains(text.folded, fold(name)) >= 0
+                ),
+                None,
+            )
+            if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
+                yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
+
+    def _persist(self, what: str, told: Text | None) -> Iterator[Found]:
+        stem = what.strip("/. ").split("/")[-1].lower()
+        words = [stem, *(word for word in re.split(r"[._ -]+|config", stem) if len(word) >= 5)]
+        spoken = any(word in self._store.folded_prompt for word in words) or re.search(
+            rf"\b(?:{CODE['stems'].get(stem, re.escape(stem))})", self._store.folded_prompt
+        )
+        if not spoken and (told or self._store.has_outside()):
+            yield _found(
+                "deny" if told else "ask",
+                "persistence",
+                f"`{what}` would be changed; you did not speak of it",
+                told,
+                what,
+            )
+
+    def _publishes(self, tool: str) -> str:
+        words = set(tokens(tool))
+        return next((kind for kind, names in CODE["publishes"].items() if words & set(names.split())), "")
+
+    def _publish(self, what: str) -> Iterator[Found]:
+        if self._store.secret_read and what in ("gist", "comment", "issue"):
+            yield _found("ask", "publish", f"{self._store.secret_read} was read, and this publishes text")
+        asked = re.search(rf"\b(?:{CODE['asks'].get(what, what)})", self._store.prompt, re.IGNORECASE)
+        if what not in ("", "push") and self._store.has_outside() and not asked:  # a push to its own remote is work
+            yield _found("ask", "publish", f"you did not ask for a {what}, and a text from outside was read")
+
+    def _fetch(self, everything: str) -> Iterator[Found]:
+        if self._has_secret(everything):
+            yield _found("deny", "secret", f"a secret that was read ({self._store.secret_read}) is in the address")
+        for one in addresses(everything):
+            parts = url_parts(one.text) if one.kind == "url" else None
+            if (
+                parts is None
+                or self._is_known(parts[0])
+                or any(key_of(one.text) in text.found for text in self._store.texts)
+            ):
+                continue
+            source = next((text for text in self._store.texts if contains(text.folded, parts[0]) >= 0), None)
+            if self._store.secret_read or source:
+                why = f"`{parts[0]}` was not named by you, and the address is made up of more than was read"
+                yield _found("deny", "egress", why, source, parts[0])
+
+    def _is_known(self, host: str) -> bool:
+        named = {
+            parts[0] for one in addresses(self._store.prompt) if one.kind == "url" and (parts := url_parts(one.text))
+        }
+        return host in _KNOWN_HOSTS or host in named or contains(self._store.folded_prompt, fold(host)) >= 0
+
+    def _has_secret(self, text: str) -> bool:
+        return any(form in text for secret in self._store.secrets for form in _spellings(secret))
+
+    def _told(self, line: str) -> Text | None:
+        """The text that has this command, or a part of it, word by word."""
+        for part in [line, *re.split(r"&&|;|\|\||\n", line)]:
+            wanted = _squeezed(part)
+            if len(wanted) >= _LEAST_TOLD:
+                for text in self._store.texts:
+                    if wanted in _squeezed(text.text):
+                        return text
+        return None
+
+    def _spoke_of(self, line: str) -> bool:
+        """Whether the prompt and the line share a word that says what it is about: `rust` and `sh.rustup.rs`."""
+        words = {word for word in re.findall(r"[a-z][\w.-]{3,}", fold(line)) if word not in _COMMON}
+        spoken = {word for word in re.findall(r"[^\W\d_]{4,}", self._store.folded_prompt) if word not in _COMMON}
+        return any(word in one for word in spoken for one in words)
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s`'\"\\]+", " ", text).strip()
+
+
+def _spellings(secret: str) -> set[str]:
+    """How a secret may be spelt; in base64 it may begin at any byte of a longer text."""
+    data = secret.encode()
+    found = {secret, secret[::-1], quote(secret, safe=""), data.hex(), codecs.encode(secret, "rot13")}
+    found.add(base64.b32encode(data).decode().rstrip("=")[:-1])
+    for skipped, lost in ((0, 0), (1, 2), (2, 3)):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            found.add(encode(bytes(skipped) + data).decode().rstrip("=")[lost:-1])
+    return {one for one in found if len(one) >= _LEAST_SECRET}
+
+
+def _found(level: Level, rule: str, why: str, told: Text | None = None, about: str = "") -> Found:
+    """A finding with the sentence that told the agent so, if one did: where it speaks of this."""
+    if told is None:
+        return level, rule, why, (f"{rule}:{why}",), "", ""
+    words = fold(about)
+    at = max(told.folded.find(words), told.folded.find(words[:_LEAST_TOLD]), 0)
+    return level, rule, why, (f"{rule}:{why}",), told.source, sentence_at(told.text, at)

@@ -1,0 +1,170 @@
+"""What may be said about tools, and what is taken for granted of one about which nothing was said."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from hookline.errors import ConfigError
+from hookline.guards.flow.values import fold, kind_of, last_name
+from hookline.guards.flow.words import MONEY_TO, is_effect, row, tokens, verbs_of
+
+Role = Literal["to", "target", "content"]
+Label = Literal["field", "third", "text"]
+_LONGEST_FIELD, _MOST_FIELD_WORDS = 80, 10
+_PEOPLE = row("people")
+_ADDRESS_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|endpoint|website|page)$")
+_DOCUMENT_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|(?:file|notebook)?_?path|file|filename)$")
+
+
+class ToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user says about the tools of one name or pattern; all of it is optional."""
+
+    to: list[str] | None = None
+    """The arguments that are destinations, instead of those whose names say so."""
+    reads: Literal["trusted", "fields", "text"] | None = None
+    """`trusted`: all that it returns is the user's own; `fields`: its fields vouch, strict or not; `text`: none."""
+    third: list[str] | None = None
+    """The fields that other people fill in."""
+    parse: Literal["json", "yaml"] | None = None
+    """The text that it returns is a dump of records, never a document."""
+    links: Literal["open"] | None = None
+    """What its texts link to may be fetched without a question."""
+    effect: bool | None = None
+    means: list[str] | None = None
+    """What it does, where its name does not say: `send`, `pay`, `post`, `share`, `delete`, …"""
+
+
+class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of the flow guard."""
+
+    strict: bool = False
+    """Addresses vouch only from directories, and for people whom the user named."""
+    me: list[str] = []
+    known: list[str] = []
+    tools: dict[str, ToolRule] = {}
+    intent: bool = True
+
+    def rule(self, tool: str) -> ToolRule:
+        """The rule of the first pattern that fits, by the full name or by an MCP tool's own."""
+        bare = tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
+        fits = (
+            rule for pattern, rule in self.tools.items() if fnmatchcase(tool, pattern) or fnmatchcase(bare, pattern)
+        )
+        return next(fits, _NO_RULE)
+
+    def is_effect(self, tool: str) -> bool:
+        """Whether the tool changes or sends something. What its server says of it (`readOnlyHint`) exempts nothing."""
+        effect = self.rule(tool).effect
+        return is_effect(tool) if effect is None else effect
+
+    def verbs(self, tool: str) -> frozenset[str]:
+        """What the tool does, by class."""
+        means = self.rule(tool).means
+        return verbs_of(tool) if means is None else frozenset(means)
+
+    def fetches(self, tool: str, arguments: Iterable[str]) -> bool:
+        """Whether the tool only reads from an address that it is given."""
+        return not self.is_effect(tool) and any(map(is_address_argument, arguments))
+
+    def role(self, tool: str, argument: str) -> Role:
+        """What an argument is: a destination (or a credential), a thing of the user's, or content."""
+        named = self.rule(tool).to
+        if named is not None and argument in named:
+            return "to"
+        role = _role(argument)
+        return role if role != "to" or named is None else "content"
+
+    def label(self, tool: str, path: str, leaf: Any, *, document: bool) -> Label:
+        """What a leaf of a result is worth: a record's field, one that third parties fill in, or just text."""
+        rule, text, last = self.rule(tool), str(leaf), last_name(path)
+        words = frozenset((*tokens(last), "".join(tokens(last))))
+        if rule.reads == "text" or (document and rule.reads is None and rule.parse is None):
+            return "text"
+        if "\n" in text or len(text) > _LONGEST_FIELD or len(text.split()) > _MOST_FIELD_WORDS or words & row("prose"):
+            return "text"
+        if not path and not _is_one_value(tool, text):
+            return "text"
+        is_third = words & row("third") if rule.third is None else last in rule.third
+        if is_third or (self.strict and rule.reads != "fields" and not set(tokens(tool)) & row("directory")):
+            return "third"
+        is_place = kind_of(text) == "name" or (words | (set() if last else set(tokens(tool)))) & row("holds_address")
+        return "field" if is_place or rule.reads == "fields" else "third"
+
+    def is_known(self, key: str) -> bool:
+        """Whether a destination is always allowed: the user's own, or one of the known patterns."""
+        return any(key == fold(own) for own in self.me) or any(fnmatchcase(key, fold(one)) for one in self.known)
+
+    def explain(self, tool: str, arguments: Iterable[str]) -> str:
+        """What the guard takes for granted of a tool, in one line."""
+        names = sorted(set(arguments))
+        if self.fetches(tool, names):
+            return f"`{tool}` fetches from an address"
+        if not self.is_effect(tool):
+            return f"`{tool}` only reads"
+        verbs = "/".join(sorted(self.verbs(tool))) or "does something that its name does not say"
+        to = ", ".join(f"`{name}`" for name in names if self.role(tool, name) == "to") or "no argument"
+        return f"`{tool}` has an effect ({verbs}); a destination: {to}"
+
+
+_NO_RULE = ToolRule()
+
+
+@lru_cache(maxsize=2048)
+def _role(argument: str) -> Role:
+    words = tokens(argument)
+    known, last = set(words), words[-1] if words else ""
+    if known & row("secret_argument") or MONEY_TO.search(argument):
+        return "to"
+    if last in ("id", "ids") or last.isdigit():
+        return "to" if known & (_PEOPLE if last != "1" else row("to")) else "target"
+    if known & row("to") and last not in row("not_to"):
+        return "to"
+    return "target" if last in row("target") else "content"
+
+
+def is_postal(argument: str) -> bool:
+    """Whether an argument is a part of a postal address."""
+    return bool({re.sub(r"\d+$", "", word) for word in tokens(argument)} & row("postal")) and not set(
+        tokens(argument)
+    ) & {"email", "mail", "ip", "url", "web", "wallet"}
+
+
+def is_address_argument(argument: str) -> bool:
+    """Whether an argument is an address that is fetched."""
+    return _ADDRESS_ARGUMENT.search("_".join(tokens(argument))) is not None
+
+
+def is_document(tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a tool returns the text of a document, whose author may write `iban: …` into it."""
+    named = any(_DOCUMENT_ARGUMENT.search("_".join(tokens(name))) for name in arguments)
+    return named or (not tool.startswith("mcp__") and tool in row("document_tools"))
+
+
+def _is_one_value(tool: str, text: str) -> bool:
+    """Whether a bare result is the one value that the tool's name speaks of: `get_iban`, `find_user_id`."""
+    return not re.search(r"\s", text.strip()) and bool(set(tokens(tool)) & (row("to") | row("ids")))
+
+
+def read_config(file: str | Path, **given: Any) -> FlowConfig:
+    """The settings of a TOML file: its `[flow]` table, or the whole file."""
+    try:
+        table = tomllib.loads(Path(file).read_text())
+    except (OSError, tomllib.TOMLDecodeError) as problem:
+        raise ConfigError(str(file), f"cannot be read: {problem}") from None
+    return make_config({**table.get("flow", table), **given}, str(file))
+
+
+def make_config(table: Mapping[str, Any], where: str = "flow") -> FlowConfig:
+    """Settings from a table; what is wrong with it is a `ConfigError`."""
+    try:
+        return msgspec.convert(dict(table), FlowConfig)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(where, f"{problem}; see the keys in docs/explanation/flow.md") from None

@@ -1,0 +1,340 @@
+"""The rules: who vouches for where a call goes, and who asked for it. A finding asks or denies, and says why.
+
+Nothing is judged until a text that the user did not write was read: before that no such text can have talked the agent
+into anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from hookline.display import one_line
+from hookline.guards.flow.coding import CodeFlow
+from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
+from hookline.guards.flow.record import call_hash
+from hookline.guards.flow.store import FlowStore, Row, Text
+from hookline.guards.flow.values import (
+    addresses,
+    contains,
+    day_named,
+    flat,
+    fold,
+    host_named,
+    key_of,
+    kind_of,
+    leaves,
+    mixes_alphabets,
+    names,
+    postal,
+    sentence_at,
+)  # fmt: skip
+from hookline.guards.flow.words import (
+    GO_TO,
+    KINDS,
+    LINKS,
+    asks_for,
+    hands_over,
+    is_id,
+    languages,
+    leaves_details,
+    row,
+    thing_missing,
+    tokens,
+    unspoken_secret,
+)  # fmt: skip
+
+Level = Literal["ask", "deny"]
+Doubt = Literal["", "third", "delegated", "text", "unknown"]
+_SENDS = frozenset({"send", "post", "share", "invite"})
+_GENTLE = frozenset({"create", "update", "send", "post", "invite", "schedule", "move"})
+_LONGEST_SENTENCE = 240
+_MOST_VALUES = 200
+
+
+class Finding(NamedTuple):
+    """A doubt about a call; `keys` are what an approval of it covers."""
+
+    level: Level
+    rule: str
+    why: str
+    keys: tuple[str, ...] = ()
+    source: str = ""
+    sentence: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What the user reads: the doubt, and the sentence that told the agent so, with its source."""
+        told = f'; {self.source} says: "{one_line(self.sentence, _LONGEST_SENTENCE)}"' if self.sentence else ""
+        return f"{self.why}{told}"
+
+
+class Argument(NamedTuple):
+    """One value of a call."""
+
+    name: str
+    value: str
+    role: Role
+
+
+class FlowJudge:
+    """Judges the calls of one session."""
+
+    def __init__(self, config: FlowConfig, store: FlowStore) -> None:
+        self._config, self._store = config, store
+
+    def judge(self, tool: str, arguments: Mapping[str, Any]) -> Finding | None:
+        """What speaks against a call, the worst; a question is kept, so that its answer can be recognized."""
+        store = self._store
+        store.refresh()
+        if not store.untrusted:
+            return None
+        findings = list(self._findings(tool, arguments))
+        worst = self._worst(findings)
+        if worst is not None or (self._config.is_effect(tool) and self._places(tool, arguments)):
+            store.put(self._judged(tool, arguments, worst, findings))
+        return worst
+
+    def _worst(self, findings: list[Finding]) -> Finding | None:
+        if not findings:
+            return None
+        denied = next((one for one in findings if one.level == "deny"), None)
+        worst = denied or findings[0]
+        told = next((one for one in findings if one.sentence), worst)  # whichever rule decides, the sentence is shown
+        worst = worst if worst.sentence else worst._replace(source=told.source, sentence=told.sentence)
+        doubts = {one.rule for one in findings}
+        if denied is None and {"destination", "intent"} <= doubts and not hands_over(self._store.prompt):
+            return worst._replace(level="deny", why=f"{worst.why}; nor did you ask for such an action")
+        keys = {key for one in findings for key in one.keys}
+        return None if denied is None and keys and keys <= self._store.approved else worst
+
+    def _judged(self, tool: str, arguments: Mapping[str, Any], worst: Finding | None, findings: list[Finding]) -> Row:
+        made = Row("judged", tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments))
+        made.values = [(one.name, one.value[:200], *self._origin(one)) for one in self._places(tool, arguments)]
+        if worst is not None:
+            made.level, made.rule, made.source, made.text = worst.level, worst.rule, worst.source, worst.reason
+            made.keys = [key for one in findings for key in one.keys]
+        return made
+
+    def _origin(self, place: Argument) -> tuple[str, str]:
+        """Where a destination comes from, for people to see."""
+        doubt = self._doubt(place)
+        if doubt:
+            return doubt, next((text.source for text in self._store.seen(place.value)), "")
+        voucher = self._store.vouchers.get(key_of(place.value))
+        named = names(self._store.prompt, self._store.folded_prompt, place.value)
+        return ("user", "the prompt") if named or voucher is None else ("field", f"{voucher[1]}{voucher[0].path}")
+
+    def _arguments(self, tool: str, arguments: Mapping[str, Any]) -> list[Argument]:
+        found = []
+        for name, value in arguments.items():
+            role = self._config.role(tool, name)
+            for path, leaf in leaves(value):
+                last = path.rpartition(".")[2].replace("[]", "")
+                inner = role if role == "to" or not last else self._config.role(tool, last)
+                found.append(Argument(last or name, str(leaf), inner))
+        return found[:_MOST_VALUES]
+
+    def _places(self, tool: str, arguments: Mapping[str, Any]) -> list[Argument]:
+        return [one for one in self._arguments(tool, arguments) if one.role == "to" and one.value.strip()]
+
+    def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+        code = CodeFlow(self._store)
+        is_code = code.is_about(tool, arguments)
+        yield from (Finding(*found) for found in code.findings(tool, arguments))
+        if is_code:
+            return
+        if self._config.fetches(tool, arguments):
+            yield from self._fetch(arguments)
+        if not self._config.is_effect(tool):
+            return
+        given = self._arguments(tool, arguments)
+        doubts = [found for one in given if one.role == "to" and one.value.strip() for found in self._destination(one)]
+        yield from doubts
+        verbs = self._config.verbs(tool)
+        handed_over = not doubts and self._is_handed_over(tool, verbs)
+        echo = self._echo(verbs, given)
+        if self._config.intent and self._store.prompts and languages(self._store.prompt):
+            yield from self._intent(tool, verbs, given, echo, handed_over=handed_over)
+        if echo and not (handed_over and echo.level == "ask"):
+            yield echo
+        if verbs & _SENDS or any(one.role == "to" for one in given):
+            for one in given:
+                if one.role == "content":
+                    yield from self._content(one)
+
+    # -- who vouches -------------------------------------------------------------------------------------------------
+
+    def _doubt(self, place: Argument) -> Doubt:
+        """Empty when the user or a record vouches for a value, else what is known about it."""
+        store, value, key = self._store, place.value, key_of(place.value)
+        if names(store.prompt, store.folded_prompt, value) or key in store.approved or self._config.is_known(key):
+            return ""
+        if is_postal(place.name) and self._is_postal_known(value):
+            return ""
+        found = store.vouchers.get(key)
+        if found is not None and found[0].label == "field":
+            return ""
+        if found is not None:  # a plain name is looked up in a closed directory; an address reaches anyone
+            return "" if kind_of(value) == "name" or self._is_named_person(value, found[0].people) else "third"
+        seen = store.seen(value)
+        if not seen:
+            return "unknown"
+        if any(text.delegated and self._is_meant(text, place) for text in seen):
+            return ""
+        return "delegated" if any(text.delegated for text in seen) else "text"
+
+    def _is_postal_known(self, value: str) -> bool:
+        wanted = f" {postal(value)} "
+        return wanted in f" {postal(self._store.prompt)} " or any(
+            wanted == f" {postal(key)} " for key in self._store.vouchers
+        )
+
+    def _is_meant(self, text: Text, place: Argument) -> bool:
+        """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
+        is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
+        left = leaves_details(self._store.prompt)
+        return (is_word and left and text.direct) or (
+            (left or text.direct) and self._is_the_only_one(text, place.value)
+        )
+
+    def _is_the_only_one(self, text: Text, value: str) -> bool:
+        """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
+        kind = kind_of(value)
+        pattern = KINDS.get(kind)
+        wanted = pattern is not None and (
+            pattern.search(self._store.prompt) or self._is_named_person(value, "")
+        )  # fmt: skip
+        return bool(wanted) and {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {
+            key_of(value)
+        }
+
+    def _is_named_person(self, value: str, people: str) -> bool:
+        """Whether an address bears a name that the user said."""
+        local = f"{fold(value).partition('@')[0]} {fold(people).replace(fold(value), ' ').partition('@')[0]}"
+        words = set(re.findall(r"[^\W\d_]{3,}", local)) - row("holds_address") - row("prose") - row("generic")
+        return any(contains(self._store.folded_prompt, word) >= 0 for word in words)
+
+    def _destination(self, place: Argument) -> Iterator[Finding]:
+        doubt = self._doubt(place)
+        if not doubt:
+            return
+        shown, key = f"`{one_line(place.value, 100)}` ({place.name})", (key_of(place.value),)
+        seen = self._store.seen(place.value)
+        source, sentence = _quoted(seen[0], place.value) if seen else ("", "")
+        seldom = kind_of(place.value) == "name" or not self._store.prompts  # then nothing is known of what was asked
+        level: Level = "ask" if doubt in ("third", "delegated") or (seldom and doubt == "unknown") else "deny"
+        if mixes_alphabets(place.value):
+            level, why = "deny", f"{shown} mixes alphabets, and you did not name it"
+        elif doubt == "third":
+            why = f"{shown} is known only from a field that others fill in"
+        elif doubt == "unknown":
+            why = f"{shown} was named neither by you nor by a record that was read"
+        else:
+            why = f"{shown} comes from the text of {source}, not from you"
+        yield Finding(level, "destination", why, key, source, sentence)
+
+    # -- who asked ---------------------------------------------------------------------------------------------------
+
+    def _intent(
+        self, tool: str, verbs: frozenset[str], given: list[Argument], echo: Finding | None, *, handed_over: bool
+    ) -> Iterator[Finding]:
+        prompt, key = self._store.prompt, (f"intent:{tool}",)
+        told = (echo.source, echo.sentence) if echo else ("", "")
+        level: Level = "deny" if echo else "ask"
+        if (word := unspoken_secret(tool, self._store.folded_prompt)) is not None:
+            yield Finding(level, "intent", f"you did not speak of a {word}", key, *told)
+        elif verbs and not handed_over and not asks_for(prompt, verbs):
+            wanted = "/".join(sorted(verbs))
+            level = "ask" if hands_over(prompt) else level
+            yield Finding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
+        elif not handed_over and thing_missing(tool, verbs, prompt):
+            yield Finding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
+        for one in given if "reserve" in verbs else ():
+            if one.role != "to" and not day_named(self._store.folded_prompt, one.value):
+                yield Finding(
+                    "ask", "intent", f"you did not name the day {one.value} ({one.name})", (f"day:{one.value}",)
+                )
+
+    def _is_handed_over(self, tool: str, verbs: frozenset[str]) -> bool:
+        """Whether the user let a text that they named say what to do, and this is not money, removal or a secret."""
+        gentle = bool(verbs) and verbs <= _GENTLE and not set(tokens(tool)) & row("money")
+        return gentle and hands_over(self._store.prompt) and any(text.direct for text in self._store.texts)
+
+    def _echo(self, verbs: frozenset[str], given: list[Argument]) -> Finding | None:
+        """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
+        prompt, folded = self._store.prompt, self._store.folded_prompt
+        values = [one.value for one in given if one.role != "content" and one.value.strip()
+                  and not (kind_of(one.value) == "name" and names(prompt, folded, one.value))]  # fmt: skip
+        values += [one.value for one in given if one.role == "content" and 20 <= len(one.value) <= 300]
+        for value in values if verbs else ():
+            for text in self._store.seen(value):
+                sentence = _quoted(text, value)[1]
+                if asks_for(sentence, verbs) and _speaks_of(sentence, value):
+                    level: Level = "ask" if text.delegated or names(prompt, folded, value) else "deny"
+                    why = f"the text of {text.source} tells the agent to do this"
+                    return Finding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
+        return None
+
+    # -- what goes out -----------------------------------------------------------------------------------------------
+
+    def _content(self, one: Argument) -> Iterator[Finding]:
+        for address in addresses(one.value):
+            doubt = self._doubt(Argument(one.name, address.text, "content"))
+            if not doubt:
+                continue
+            seen = self._store.seen(address.text)
+            told = _quoted(seen[0], address.text) if seen else ("", "")
+            wanted = doubt in ("delegated", "unknown") or LINKS.search(self._store.prompt) or not self._store.prompts
+            origin = f"comes from {told[0]}" if told[0] else "was not named by you or by a record"
+            why = f"`{one_line(address.text, 100)}` in {one.name} {origin}"
+            yield Finding("ask" if wanted else "deny", "content", why, (key_of(address.text),), *told)
+
+    def _fetch(self, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+        """What is fetched as it stands in a text carries nothing out; what was put together may."""
+        given = [value for name, one in arguments.items() if is_address_argument(name) for value in flat(one)]
+        for address in given:
+            doubt = self._doubt(Argument("url", address, "to"))
+            if not doubt or host_named(self._store.prompt, address):
+                continue
+            if doubt == "unknown":
+                why = f"`{one_line(address, 100)}` was put together after an untrusted text: it may carry data out"
+                yield Finding("deny" if self._store.prompts else "ask", "fetch", why, (key_of(address),))
+            elif (told := self._told_to_go(address)) is not None:
+                why = f"a text tells the agent to go to `{one_line(address, 100)}`"
+                yield Finding("ask", "fetch", why, (key_of(address),), *told)
+
+    def _told_to_go(self, address: str) -> tuple[str, str] | None:
+        for text in self._store.seen(address):
+            wanted = text.direct and LINKS.search(self._store.prompt)  # the user asked for what a place links to
+            if wanted or self._config.rule(text.source.partition("#")[0]).links == "open":
+                continue
+            source, sentence = _quoted(text, address)
+            if GO_TO.search(sentence):
+                return source, sentence
+        return None
+
+
+def _quoted(text: Text, value: str) -> tuple[str, str]:
+    """A text's source and the sentence in which a value stands."""
+    for spelling in (
+        fold(value),
+        *(fold(one.text) for one in addresses(text.text) if key_of(one.text) == key_of(value)),
+    ):
+        at = contains(text.folded, spelling)
+        if at >= 0:
+            whole = text.text if len(text.text) == len(text.folded) else text.folded
+            return text.source, sentence_at(whole, at, len(spelling))
+    return text.source, ""
+
+
+def _speaks_of(sentence: str, value: str) -> bool:
+    """A short value (an id such as 13) counts only where it is spoken of as one, and not as a list's number."""
+    if len(value) >= 4:
+        return True
+    before = re.search(r"(\w[\w-]*)?\W{0,3}([#'\"`]?)" + re.escape(fold(value)) + r"(?![\w-])", fold(sentence))
+    return before is not None and (bool(before[2]) or is_id(before[1] or ""))
+
+
+__all__ = ["Finding", "FlowJudge", "tokens"]

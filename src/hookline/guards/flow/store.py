@@ -1,0 +1,230 @@
+"""What a session has seen: one append-only file per session that several processes share, or memory alone.
+
+It is a positive list. What is lost (by a limit, a crash, a result that the host hid) adds questions and never takes one
+away; a session whose file is gone counts as one that has read untrusted text.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from hookline.core.files import locked, private_folder, read_at, write_at
+from hookline.guards.flow.values import clean, contains, fold, key_of, kind_of
+
+MOST_TEXT = 64 * 1024
+MOST_VOUCHERS = 400
+_MOST_TEXTS = 2 * 1024 * 1024
+_MOST_VOUCHED = 20_000
+_LARGEST = 256 * 1024 * 1024
+_OLD_SECONDS = 14 * 86_400
+UNTRUSTED_LETTERS = 10
+Origin = Literal["record", "inside", "outside", "secret"]
+
+
+class Voucher(msgspec.Struct, array_like=True, frozen=True):
+    """A value that a record vouches for; `people` are the names beside it."""
+
+    key: str
+    label: Literal["field", "third"]
+    path: str = ""
+    people: str = ""
+
+
+class Row(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
+    """One line of a store."""
+
+    kind: Literal["begin", "lost", "prompt", "result", "judged"]
+    time: float = 0.0
+    source: str = ""
+    text: str = ""
+    letters: int = 0
+    origin: Origin = "record"
+    direct: bool = False
+    delegated: bool = False
+    found: list[str] = []
+    vouchers: list[Voucher] = []
+    secrets: list[str] = []
+    tool: str = ""
+    arguments: list[str] = []
+    call: str = ""
+    approved: bool = False
+    keys: list[str] = []
+    level: str = ""
+    rule: str = ""
+    values: list[tuple[str, str, str, str]] = []
+
+
+class Text(NamedTuple):
+    """A free text that was read: `direct` when the user named it, `delegated` when what the user named leads to it."""
+
+    source: str
+    text: str
+    folded: str
+    origin: Origin
+    direct: bool
+    delegated: bool
+    found: frozenset[str]
+
+
+_rows = msgspec.json.Decoder(Row)
+
+
+class FlowStore:
+    """A session's rows and what is looked up in them."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.prompts: list[str] = []
+        self.vouchers: dict[str, tuple[Voucher, str]] = {}
+        self.texts: list[Text] = []
+        self.approved: set[str] = set()
+        self.secrets: set[str] = set()
+        self.secret_read = ""
+        self.letters = 0
+        self.results = 0
+        self.began = False
+        self.judged: list[Row] = []
+        self.tools: dict[str, set[str]] = {}
+        self._asked: dict[str, list[str]] = {}
+        self._size = 0
+        self._at = 0
+        self._identity: tuple[int, int] | None = None
+        self.refresh()
+
+    @cached_property
+    def _prompt(self) -> tuple[str, str]:
+        text = "\n".join(self.prompts)
+        return text, fold(text)
+
+    @property
+    def prompt(self) -> str:
+        """What the user has said, all of it."""
+        return self._prompt[0]
+
+    @property
+    def folded_prompt(self) -> str:
+        """The same in the form in which names are compared."""
+        return self._prompt[1]
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether a text that the user did not write may have talked the agent into something."""
+        return self.letters >= UNTRUSTED_LETTERS or not self.began
+
+    def put(self, row: Row) -> None:
+        """Keep a row: here, and for the other processes."""
+        row.time = time.time()
+        if self.path is None:
+            self._apply(row)
+            return
+        private_folder(self.path.parent)
+        with locked(self.path) as fd:
+            end = os.fstat(fd).st_size
+            torn = end and read_at(fd, 1, end - 1) != b"\n"  # a writer died within its line
+            write_at(fd, b"\n" * bool(torn) + msgspec.json.encode(row) + b"\n", end)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what other processes have added; a file that was exchanged is not a continuation of the old one."""
+        if self.path is None:
+            return
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                identity = status.st_dev, status.st_ino
+                if self._identity not in (None, identity) or status.st_size < self._at:
+                    self._apply(Row("lost"))
+                    self._at = 0
+                self._identity = identity
+                file.seek(self._at)
+                added = file.read(_LARGEST)
+        except FileNotFoundError:
+            if self._identity is not None:
+                self._apply(Row("lost"))
+            return
+        added = added[: added.rfind(b"\n") + 1]
+        self._at += len(added)
+        for line in added.splitlines():
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a line that was torn: one voucher less
+                self._apply(_rows.decode(line))
+
+    def _apply(self, row: Row) -> None:
+        handlers = {"begin": self._begin, "lost": self._lose, "prompt": self._add_prompt, "result": self._add_result}
+        handlers.get(row.kind, self._add_judged)(row)
+
+    def _begin(self, row: Row) -> None:
+        self.began = True
+
+    def _lose(self, row: Row) -> None:
+        self.letters = max(self.letters, UNTRUSTED_LETTERS)
+
+    def _add_prompt(self, row: Row) -> None:
+        self.prompts.append(row.text)
+        self.__dict__.pop("_prompt", None)
+
+    def _add_result(self, row: Row) -> None:
+        self.results += 1
+        self.letters += row.letters
+        self.tools.setdefault(row.tool, set()).update(row.arguments)
+        if row.approved:
+            self.approved.update(self._asked.pop(row.call, ()))
+        for voucher in row.vouchers:
+            old = self.vouchers.get(voucher.key)
+            if len(self.vouchers) < _MOST_VOUCHED and not (old and old[0].label == "field"):
+                self.vouchers[voucher.key] = voucher, row.source
+        self.secrets.update(row.secrets)
+        if row.origin == "secret":
+            self.secret_read = row.source
+        if row.text:
+            self._size += len(row.text)
+            self.texts.append(Text(row.source, row.text, row.text.casefold(), row.origin, row.direct, row.delegated,
+                                   frozenset(row.found)))  # fmt: skip
+        while self._size > _MOST_TEXTS:
+            self._size -= len(self.texts.pop(0).text)
+
+    def _add_judged(self, row: Row) -> None:
+        self.judged.append(row)
+        self.tools.setdefault(row.tool, set()).update(row.arguments)
+        if row.level == "ask":
+            self._asked[row.call] = row.keys
+
+    def seen(self, value: str) -> list[Text]:
+        """The texts in which a value stands."""
+        if kind_of(value) != "name":
+            wanted = key_of(value)
+            return [text for text in self.texts if wanted in text.found]
+        needle = fold(value)
+        return [text for text in self.texts if contains(text.folded, needle) >= 0]
+
+    def has_outside(self) -> bool:
+        """Whether a text from outside the project was read."""
+        return any(text.origin in ("outside", "record") for text in self.texts)
+
+
+def store_path(folder: Path, session: str) -> Path:
+    """The file of a session."""
+    return folder / f"{sha256(session.encode()).hexdigest()[:32]}.jsonl"
+
+
+def remove_old(folder: Path) -> None:
+    """Remove the files of sessions that ended long ago."""
+    oldest = time.time() - _OLD_SECONDS
+    for path in folder.glob("*.jsonl"):
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+def bounded(text: str) -> str:
+    """A text as it is kept: clean, and of a long one the beginning and the end."""
+    plain = clean(text)
+    half = MOST_TEXT // 2
+    return plain if len(plain) <= MOST_TEXT else f"{plain[:half]}\n{plain[-half:]}"

@@ -1,0 +1,155 @@
+"""What people and tools call things: verbs, fields and arguments, from `words.json`. Pure tables, no model.
+
+Prompts are read in seven languages; of one in another language no intent is claimed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_TABLE: dict[str, Any] = msgspec.json.decode(Path(__file__).with_name("words.json").read_bytes())
+CODE: dict[str, Any] = _TABLE["code"]
+STREET: dict[str, str] = _TABLE["street"]
+GO_TO: re.Pattern[str] = re.compile(_TABLE["go_to"], re.IGNORECASE)
+LINKS: re.Pattern[str] = re.compile(_TABLE["links"], re.IGNORECASE)
+MONEY_TO: re.Pattern[str] = re.compile(_TABLE["money_to"], re.IGNORECASE)
+KINDS: dict[str, re.Pattern[str]] = {
+    kind: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE) for kind, words in _TABLE["kinds"].items()
+}
+_SCRIPTS = {"zh": "[\u4e00-\u9fff]", "hi": "[\u0900-\u097f]", "ar": "[\u0600-\u06ff]"}
+_FIRST_DECIDES = frozenset({"update", "move", "delete", "cancel", "return"})
+_NEEDS_THING = frozenset({"create", "update", "delete", "cancel", "move", "reserve"})
+_WORDS_FOR_LANGUAGE = 0.08
+
+
+def row(name: str) -> frozenset[str]:
+    """A row of the table that is a list of words."""
+    return _row(name)
+
+
+@cache
+def _row(name: str) -> frozenset[str]:
+    return frozenset(_TABLE[name].split())
+
+
+@cache
+def _verbs() -> dict[str, str]:
+    return {word: verb for verb, words in _TABLE["verbs"].items() for word in words.split()}
+
+
+@lru_cache(maxsize=2048)
+def tokens(name: str) -> tuple[str, ...]:
+    """The words of a tool's or an argument's name, in small letters: `mcp__x__sendMail` is send, mail."""
+    bare = re.sub(r"^mcp__.+?__", "", name)
+    return tuple(word.lower() for word in re.findall(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+", bare))
+
+
+def _first_verbs(tool: str) -> list[str]:
+    """The first word of each part of the name (`fetch_and_send` has two) that says what is done: a class, or `read`."""
+    found, waiting = [], True
+    for word in tokens(tool):
+        verb = _verbs().get(word) or ("read" if word in _row("read") else None)
+        if word in ("and", "then", "or"):
+            waiting = True
+        elif waiting and verb:
+            found.append(verb)
+            waiting = False
+    return found
+
+
+@lru_cache(maxsize=1024)
+def is_effect(tool: str) -> bool:
+    """Whether a tool changes or sends something, by its name; what is not known does."""
+    return _first_verbs(tool) != ["read"] if _first_verbs(tool) else True
+
+
+@lru_cache(maxsize=1024)
+def verbs_of(tool: str) -> frozenset[str]:
+    """The classes of what a tool does, by its name."""
+    words, found = set(tokens(tool)), set(_first_verbs(tool)) - {"read"}
+    if not found or found & _FIRST_DECIDES:
+        return frozenset(found)
+    nouns = {verb for verb, names in _TABLE["nouns"].items() if words & set(names.split())}
+    if "pay" in nouns:
+        found = (found - {"send", "create", "run"}) | {"pay"}
+    if "invite" in nouns and found & {"create", "invite"}:
+        found = {"invite"}
+    if "create" in found:  # to add a comment is to comment
+        found |= nouns & {"send", "post", "schedule"}
+    return frozenset(found | (nouns & {"share"}))
+
+
+@lru_cache(maxsize=256)
+def languages(text: str) -> tuple[str, ...]:
+    """The languages of a text, as far as they are known."""
+    found = [name for name, letters in _SCRIPTS.items() if len(re.findall(letters, text)) >= 2]
+    words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", text.lower())
+    latin = [word for word in words if word[0] < "\u0250"]
+    for name, common in _TABLE["common"].items():
+        if latin and sum(word in common.split() for word in latin) >= max(1, _WORDS_FOR_LANGUAGE * len(latin)):
+            found.append(name)
+    return tuple(found) or (("en",) if len(latin) < 6 and text.isascii() else ())
+
+
+def _speaks(patterns: dict[str, str], text: str) -> bool:
+    """Whether a text has one of these words, in one of its languages."""
+    for name in languages(text) or patterns:
+        pattern = patterns.get(name)
+        if pattern and _compiled(pattern, bare=name in _SCRIPTS).search(text):
+            return True
+    return False
+
+
+@cache
+def _compiled(pattern: str, *, bare: bool) -> re.Pattern[str]:
+    return re.compile(pattern if bare else rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE | re.DOTALL)
+
+
+def asks_for(text: str, verbs: frozenset[str]) -> bool:
+    """Whether a text speaks of doing one of these."""
+    return any(
+        _speaks({name: table[verb] for name, table in _TABLE["asks"].items()}, text) for verb in verbs
+    )  # fmt: skip
+
+
+def thing_missing(tool: str, verbs: frozenset[str], prompt: str) -> bool:
+    """Whether the verb was said, but of something else: to book a hotel is not to make a calendar event."""
+    if not verbs or not verbs <= _NEEDS_THING:
+        return False
+    named = set(tokens(tool))
+    things = [patterns for names, patterns in _TABLE["things"] if named & set(names.split())]
+    return bool(things) and not any(_speaks(patterns, prompt) for patterns in things)
+
+
+def unspoken_secret(tool: str, prompt: str) -> str | None:
+    """What a tool about passwords and the like needs to have been said, word by word."""
+    name = "".join(tokens(tool))
+    for word, spellings in _TABLE["sensitive"].items():
+        if word in name and not any(spelling in prompt for spelling in spellings):
+            return str(word)
+    return None
+
+
+def hands_over(prompt: str) -> bool:
+    """Whether the user lets a document say what to do."""
+    return _speaks_raw(_TABLE["hands_over"], prompt)
+
+
+def leaves_details(prompt: str) -> bool:
+    """Whether the user says what to do and leaves the details to a document."""
+    return _speaks_raw(_TABLE["details_in"], prompt)
+
+
+def _speaks_raw(patterns: dict[str, str], text: str) -> bool:
+    found = (_compiled(patterns[name], bare=True) for name in languages(text) if name in patterns)
+    return any(pattern.search(text) for pattern in found)
+
+
+def is_id(word: str) -> bool:
+    """Whether a word announces the number of a thing."""
+    return word in _row("ids")
