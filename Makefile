@@ -16,6 +16,8 @@ MCP_SERVERS_VERSION := 2026.8.31
 MCP_SERVERS := $(foreach name,filesystem everything,@modelcontextprotocol/server-$(name)@$(MCP_SERVERS_VERSION))
 SIGSTORE := @sigstore/verify@4.1.2
 NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)-$(MCP_SERVERS_VERSION)-4.1.2
+FLOW_ENV := .cache/flow
+FLOW_READY := $(FLOW_ENV)/.ready
 PIP := -m pip install -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # how many workers: tests/conftest.py
 
@@ -27,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: hosts help demo fleet-demo test test-all size check lint types pythons repeat bench docs frameworks node_modules clean
+.PHONY: hosts help demo fleet-demo test test-all size check lint types pythons repeat bench flow docs frameworks node_modules clean
 
 help:  ## what there is
 	@grep -hE '^[a-z_-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -77,6 +79,9 @@ docs: $(DEV_READY)  ## the documentation, into site/, its reference written anew
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
+flow: $(FLOW_READY)  ## the flow guard on AgentDojo, tau2 and CodeIPI, in an environment of its own; ARGS="dojo --strict"
+	@PYTHONPATH=src $(FLOW_ENV)/bin/python -m bench.flow $(ARGS)
+
 hosts: $(DEV_READY)  ## fetches the agent CLIs, runs the battery and the proofs on each, writes docs/hosts.md
 	@$(BIN)/python -m tools.hosts --run $(HOSTS)
 
@@ -122,4 +127,12 @@ $(BENCH_READY): pyproject.toml bench/requirements.txt
 	@echo "setting up .venv-bench"
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python $(PIP) -e '.[all]' -r bench/requirements.txt
+	@touch $@
+
+# inspect-evals is there for its data alone: it is not imported, and would bring the whole of Inspect along.
+$(FLOW_READY): bench/flow/requirements.txt
+	@echo "setting up $(FLOW_ENV): AgentDojo, and the data of inspect-evals (a minute)"
+	@test -x $(FLOW_ENV)/bin/python || $(PYTHON) -m venv $(FLOW_ENV)
+	@$(FLOW_ENV)/bin/python $(PIP) -r bench/flow/requirements.txt
+	@$(FLOW_ENV)/bin/python $(PIP) --no-deps inspect-evals==0.26.0
 	@touch $@

@@ -7,8 +7,8 @@ BIG: dict[str, tuple[str, ...]] = {
     "the real agent CLIs and the official SDKs": (
         "tests/hosts/claude_code/test_confined.py", "tests/hosts/claude_code/test_pairs.py",
         "tests/hosts/claude_code/test_real.py", "tests/hosts/claude_code/test_sdk.py", "tests/hosts/prove",
-        "tests/hosts/test_approvals.py", "tests/hosts/test_confined_hosts.py", "tests/hosts/test_real.py",
-        "tests/hosts/test_servers_behind.py",
+        "tests/hosts/test_approvals.py", "tests/hosts/test_confined_hosts.py", "tests/hosts/test_flow_hosts.py",
+        "tests/hosts/test_real.py", "tests/hosts/test_servers_behind.py",
         "tests/agent/stream_json/test_sdk_session.py",
         "tests/events/test_tool_inputs.py",
     ),

@@ -1,1 +1,1 @@
-"""The tables of docs/explanation/flow.md, from the published packages: no network, no model (`make flow`)."""
+"""The tables of docs/explanation/flow.md from the published packages: offline, without a model (`make flow`)."""

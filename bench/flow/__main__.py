@@ -1,4 +1,4 @@
-"""`python -m bench.flow [dojo|tau2|codeipi|all] [--show] [--strict] …`: prints the tables as JSON rows."""
+"""`python -m bench.flow [dojo|insider|tau2|codeipi|all] [--show] [--strict] …`: prints the tables as JSON rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUITES = ["workspace", "banking", "slack", "travel"]
 def main() -> None:
     """Run what was asked for."""
     flags = argparse.ArgumentParser(prog="bench.flow")
-    flags.add_argument("table", nargs="?", default="all", choices=["dojo", "tau2", "codeipi", "all"])
+    flags.add_argument("table", nargs="?", default="all", choices=["dojo", "insider", "tau2", "codeipi", "all"])
     flags.add_argument("--suites", default=",".join(_SUITES))
     flags.add_argument("--domains", default="retail,airline")
     flags.add_argument("--strict", action="store_true", help="addresses vouch from directories only")
@@ -26,6 +26,11 @@ def main() -> None:
         from bench.flow import dojo
 
         _print(asyncio.run(dojo.run(settings, args.suites.split(","), text=args.text, show=args.show)))
+    if args.table in ("insider", "all"):
+        from bench.flow import insider
+
+        for row in insider.run(settings, args.suites.split(",")):
+            print(json.dumps(row), flush=True)
     if args.table in ("tau2", "all"):
         from bench.flow import tau2
 

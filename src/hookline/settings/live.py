@@ -36,7 +36,7 @@ class LiveSettings:
         self._refused: dict[int, Hook] = {}
         self.loaded: LoadedSettings = reloader.loaded
         self._apply(reloader.loaded, reloader.hooks, {})
-        self._report(reloader.loaded.problems)
+        self.report(reloader.loaded.problems)
 
     def refresh(self) -> SettingsChange | None:
         """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
@@ -52,7 +52,7 @@ class LiveSettings:
     def apply(self, change: SettingsChange) -> None:
         """Let an edit take effect; hooks that were added by hand stay."""
         self._apply(change.loaded, change.hooks, change.refused)
-        self._report(change.problems)
+        self.report(change.problems)
 
     def _apply(self, loaded: LoadedSettings, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
         registry = self._engine.registry
@@ -68,7 +68,8 @@ class LiveSettings:
         self._engine.env = {**base, **loaded.env} if loaded.env else self._env
         registry.replace((*fresh, *added))
 
-    def _report(self, problems: Iterable[Problem]) -> None:
+    def report(self, problems: Iterable[Problem]) -> None:
+        """Say what is wrong; notes are left out."""
         for problem in problems:
             if problem.severity != "note":
                 self._on_problem(problem)

@@ -13,7 +13,7 @@ from hookline.settings.parse import HttpRules
 from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import STRENGTH, SettingsSource
 
-OWN_KEYS = ("hooks", "env", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
+OWN_KEYS = ("hooks", "env", "flow", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
 """The keys that are ours to read; `permissions`, `model` and the rest are the agent's."""
 
 HARMLESS = frozenset(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from hookline.cli.options import add_json, add_sources, from_python, load, parser
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import counted, folded, paint
+from hookline.core.hooks import Hook
 from hookline.display import unsteered_json
 from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
@@ -27,7 +29,12 @@ def main(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
     if not args.hooks:
         loaded = load(args)
-        return _told(check(loaded), len(loaded.hooks), args)
+        flow = loaded.raw.get("flow")
+        try:
+            notes = _explain_flow(flow if isinstance(flow, dict) else {}) if flow not in (None, False) else []
+        except ConfigError as error:
+            notes = [Problem(error.where, error.problem)]
+        return _told([*check(loaded), *notes], len(loaded.hooks), args)
 
     def lost(death: ChildExit) -> int:
         return _told([Problem(args.hooks, f"cannot be imported: {death}")], 0, args)
@@ -43,9 +50,19 @@ def _check_python(args: argparse.Namespace, time: TimeKeeper) -> int:
         try:
             hooks = from_python(args.hooks).hooks
             problems = check_hooks(hooks, args.project)
+            flows = [one for hook in hooks if hook.name == "flow.judge" for one in _explain_flow(hook)]
+            problems = [*problems, *flows]
         except ConfigError as error:
             hooks, problems = (), [Problem(error.where, error.problem)]
     return _told(problems, len(hooks), args)
+
+
+def _explain_flow(source: Hook | dict[str, Any]) -> list[Problem]:
+    """What the flow guard takes for granted of every tool that its sessions have met."""
+    from hookline.guards.flow import explain
+
+    notes = explain(source) or ["no tool was met yet: each is explained after its first call"]
+    return [Problem("flow", note, "note") for note in notes]
 
 
 def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> int:

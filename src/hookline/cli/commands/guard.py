@@ -36,6 +36,7 @@ _EXAMPLES = """in .claude/settings.json, as a command hook:
   "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
   "command": "hookline guard branches --protect main --protect 'release/*'"
   "command": "hookline guard branches --no-force-push"
+  "command": "hookline guard flow --strict"     (on prompts, calls, results)
   "command": "hookline guard rate --calls 30 --per 60 --match 'mcp__.*'"
 
 with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
@@ -146,6 +147,13 @@ def _make_rate(args: argparse.Namespace) -> list[Hook]:
     return [budget.rate(args.calls, args.per, match=args.match, state=state_folder() / "rates")]
 
 
+def _make_flow(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards.flow import flow
+
+    given = {"strict": args.strict, "me": args.me, "known": args.known}
+    return flow(args.config, **{name: value for name, value in given.items() if value})
+
+
 def _switch(about: str) -> dict[str, Any]:
     return {"action": "store_true", "help": about}
 
@@ -211,6 +219,12 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--delete": _switch("with it, let branches and tags be removed"),
         "--undecided": _UNDECIDED,
     }, _make_branches),
+    "flow": ("ask about destinations that only a text vouches for", {
+        "--strict": _switch("addresses vouch only from directories, such as contacts"),
+        "--me": _several("ADDRESS", "an address of your own"),
+        "--known": _several("PATTERN", "a destination that is always allowed, such as '*@corp.example'"),
+        "--config": {"metavar": "FILE", "help": "a TOML file with a [flow] table"},
+    }, _make_flow),
     "rate": ("limit how fast calls may come", {
         "--calls": {"type": int, "required": True, "metavar": "N", "help": "calls that may come in that time"},
         "--per": {"type": float, "default": 60.0, "metavar": "S", "help": "seconds (default: 60)"},

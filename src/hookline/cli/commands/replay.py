@@ -18,7 +18,7 @@ from hookline.cli.options import add_json, add_sources, hooks_of, parser
 from hookline.cli.style import counted, paint
 from hookline.display import one_line, unsteered_json
 from hookline.errors import HooklineError, extra
-from hookline.records.replay.compare import Flip, Report, pieces, replay
+from hookline.records.replay.compare import CHUNK, Flip, Report, pieces, replay, watchers
 
 _EXAMPLES = """examples:
   hookline replay --since 7d --hooks hooks.py     the last week
@@ -36,14 +36,16 @@ def main(argv: list[str]) -> int:
         raise HooklineError(f"{missing[0]}: no such file or folder")
     if args.jobs is not None and args.jobs < 1:
         raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")
-    if not hooks_of(args).hooks:  # what is wrong with the files is said once, here, not by every worker
+    hooks = hooks_of(args)
+    if not hooks.hooks:  # what is wrong with the files is said once, here, not by every worker
         raise HooklineError(
             f"{args.project}: no hooks, so every denied call would be let through; name them with --hooks FILE.py, "
             "or their project with --project DIR"
         )
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
-        report = replay(args.files, partial(_quietly, args), jobs=args.jobs, on_progress=advance,
+        size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
+        report = replay(args.files, partial(_quietly, args), jobs=args.jobs, size=size, on_progress=advance,
                         since=args.since, until=args.until)  # fmt: skip
     print(unsteered_json(msgspec.json.encode(_object(report))) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0

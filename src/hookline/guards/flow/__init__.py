@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hookline.core.files import state_folder
 from hookline.core.hooks import Hook, hook
@@ -32,7 +33,7 @@ from hookline.guards.flow.rules import FlowJudge
 from hookline.guards.flow.store import FlowStore, Row, bounded, remove_old, store_path
 from hookline.replies import Reply, ask, deny
 
-__all__ = ["FlowConfig", "ToolRule", "flow", "flow_folder"]
+__all__ = ["FlowConfig", "ToolRule", "explain", "flow", "history"]
 
 _MOST_SESSIONS = 64
 _ASKS_A_PERSON = ("default", "plan", "acceptEdits")
@@ -58,6 +59,27 @@ def flow_folder() -> Path:
     return state_folder() / "flow"
 
 
+def explain(source: Hook | Mapping[str, Any]) -> list[str]:
+    """What a guard (its hook, or its settings) takes for granted of each tool that its sessions have met."""
+    owner = getattr(getattr(source.action, "call", None), "__self__", None) if isinstance(source, Hook) else None
+    hooks = owner if isinstance(owner, FlowHooks) else FlowHooks(make_config(cast("Mapping[str, Any]", source)), None)
+    folder, tools = hooks.folder(), dict[str, set[str]]()
+    for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
+        for tool, arguments in FlowStore(path).tools.items():
+            tools.setdefault(tool, set()).update(arguments)
+    return [hooks.config.explain(tool, arguments) for tool, arguments in sorted(tools.items())]
+
+
+def history(session: str) -> list[dict[str, Any]]:
+    """The judged calls of a session, for people to see: where each destination came from, and what was said to it."""
+    rows = FlowStore(store_path(flow_folder(), session)).judged
+    return [
+        {"time": row.time * 1000, "tool": row.tool, "level": row.level or "pass", "rule": row.rule, "why": row.text,
+         "values": [dict(zip(("argument", "value", "label", "source"), one, strict=True)) for one in row.values]}
+        for row in rows
+    ]  # fmt: skip
+
+
 class FlowHooks:
     """The hooks of the guard: prompts and results are kept, calls are judged by them."""
 
@@ -71,13 +93,14 @@ class FlowHooks:
         """The settings."""
         return self._config
 
-    def _folder(self) -> Path | None:
+    def folder(self) -> Path | None:
+        """Where sessions are kept; None for memory."""
         if self._state is False:
             return None
         return flow_folder() if self._state is None else Path(self._state)
 
     def _store(self, session: str) -> FlowStore:
-        folder = self._folder()
+        folder = self.folder()
         path = None if folder is None else store_path(folder, session)
         store = self._stores.get(session)
         if store is None or store.path != path:
@@ -95,7 +118,7 @@ class FlowHooks:
             store = self._store(event.session_id)
             if not store.began and event.source in ("startup", "clear") and not _has_results(event):
                 store.put(Row("begin"))
-            folder = self._folder()
+            folder = self.folder()
             if folder is not None:
                 remove_old(folder)
 

@@ -222,12 +222,12 @@ class CodeFlow:
 
     def _told(self, line: str) -> Text | None:
         """The text that has this command, or a part of it, word by word."""
-        for part in [line, *re.split(r"&&|;|\|\||\n", line)]:
+        for part in dict.fromkeys([line, *re.split(r"&&|;|\|\||\n", line)]):
             wanted = _squeezed(part)
-            if len(wanted) >= _LEAST_TOLD:
-                for text in self._store.texts:
-                    if wanted in _squeezed(text.text):
-                        return text
+            words = sorted(set(re.findall(r"\w+", wanted)), key=len, reverse=True)
+            for text in self._store.texts if len(wanted) >= _LEAST_TOLD else ():
+                if all(word in text.text for word in words) and wanted in _squeezed(text.text):
+                    return text
         return None
 
     def _spoke_of(self, line: str) -> bool:
@@ -237,8 +237,11 @@ class CodeFlow:
         return any(word in one for word in spoken for one in words)
 
 
+_QUOTES = str.maketrans("`'\"\\", "    ")
+
+
 def _squeezed(text: str) -> str:
-    return re.sub(r"[\s`'\"\\]+", " ", text).strip()
+    return " ".join(text.translate(_QUOTES).split())
 
 
 def _spellings(secret: str) -> set[str]:

@@ -223,8 +223,10 @@ class FlowJudge:
         shown, key = f"`{one_line(place.value, 100)}` ({place.name})", (key_of(place.value),)
         seen = self._store.seen(place.value)
         source, sentence = _quoted(seen[0], place.value) if seen else ("", "")
-        seldom = kind_of(place.value) == "name" or not self._store.prompts  # then nothing is known of what was asked
-        level: Level = "ask" if doubt in ("third", "delegated") or (seldom and doubt == "unknown") else "deny"
+        # a plain name is looked up in a closed directory; a street or a number of an account reaches anyone
+        is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not re.search(r"\d{6}", place.value)
+        is_open = doubt == "text" if not self._store.prompts else doubt in ("text", "unknown")
+        level: Level = "deny" if is_open and not is_name else "ask"
         if mixes_alphabets(place.value):
             level, why = "deny", f"{shown} mixes alphabets, and you did not name it"
         elif doubt == "third":
@@ -265,17 +267,19 @@ class FlowJudge:
     def _echo(self, verbs: frozenset[str], given: list[Argument]) -> Finding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
         prompt, folded = self._store.prompt, self._store.folded_prompt
-        values = [one.value for one in given if one.role != "content" and one.value.strip()
-                  and not (kind_of(one.value) == "name" and names(prompt, folded, one.value))]  # fmt: skip
-        values += [one.value for one in given if one.role == "content" and 20 <= len(one.value) <= 300]
-        for value in values if verbs else ():
-            for text in self._store.seen(value):
+        found: Finding | None = None
+        for role, value, key in ((one.role, one.value, key_of(one.value)) for one in given if verbs):
+            named = names(prompt, folded, value)
+            wanted = 20 <= len(value) <= 300 if role == "content" else not (kind_of(value) == "name" and named)
+            for text in self._store.seen(value) if wanted and not self._config.is_known(key) else ():
                 sentence = _quoted(text, value)[1]
                 if asks_for(sentence, verbs) and _speaks_of(sentence, value):
-                    level: Level = "ask" if text.delegated or names(prompt, folded, value) else "deny"
+                    level: Level = "ask" if text.delegated or named else "deny"
                     why = f"the text of {text.source} tells the agent to do this"
-                    return Finding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
-        return None
+                    found = Finding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
+                    if level == "deny":
+                        return found
+        return found
 
     # -- what goes out -----------------------------------------------------------------------------------------------
 

@@ -94,6 +94,7 @@ class FlowStore:
         self.judged: list[Row] = []
         self.tools: dict[str, set[str]] = {}
         self._asked: dict[str, list[str]] = {}
+        self._seen: dict[str, list[Text]] = {}
         self._size = 0
         self._at = 0
         self._identity: tuple[int, int] | None = None
@@ -183,6 +184,7 @@ class FlowStore:
         self.secrets.update(row.secrets)
         if row.origin == "secret":
             self.secret_read = row.source
+        self._seen.clear()
         if row.text:
             self._size += len(row.text)
             self.texts.append(Text(row.source, row.text, row.text.casefold(), row.origin, row.direct, row.delegated,
@@ -198,11 +200,14 @@ class FlowStore:
 
     def seen(self, value: str) -> list[Text]:
         """The texts in which a value stands."""
-        if kind_of(value) != "name":
-            wanted = key_of(value)
-            return [text for text in self.texts if wanted in text.found]
-        needle = fold(value)
-        return [text for text in self.texts if contains(text.folded, needle) >= 0]
+        key = key_of(value)
+        if key not in self._seen:
+            is_name, needle = kind_of(value) == "name", fold(value)
+            self._seen[key] = [
+                text for text in self.texts
+                if (contains(text.folded, needle) >= 0 if is_name else key in text.found)
+            ]  # fmt: skip
+        return self._seen[key]
 
     def has_outside(self) -> bool:
         """Whether a text from outside the project was read."""

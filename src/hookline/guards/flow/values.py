@@ -164,13 +164,16 @@ def flat(value: Any) -> list[str]:
     return [str(leaf) for _, leaf in leaves(value)]
 
 
+_SENTENCE_END = re.compile(r"[.!?؟](?=\s+[^a-z\s])|[。！？।]|\n")
+_LONGEST_SENTENCE = 600
+
+
 def sentence_at(text: str, position: int, length: int = 0) -> str:
-    """The sentence of a clean text around a position."""
-    start = max(
-        (m.end() for m in re.finditer(r"[.!?。！？।؟]\s+(?=[^a-z\s])|[。！？।]|\n", text[:position])), default=0
-    )
-    end = re.compile(r"[.!?؟](?=\s+[^a-z\s])|[。！？।]|\n").search(text, position + length)
-    return text[start : end.end() if end else len(text)].strip()
+    """The sentence of a clean text around a position; of a very long one the part that is near."""
+    first = max(position - _LONGEST_SENTENCE, 0)
+    start = max((match.end() for match in _SENTENCE_END.finditer(text, first, position)), default=first)
+    end = _SENTENCE_END.search(text, position + length, position + length + _LONGEST_SENTENCE)
+    return text[start : end.end() if end else position + length + _LONGEST_SENTENCE].strip()
 
 
 def day_named(folded: str, value: str) -> bool:

@@ -42,6 +42,11 @@ def _verbs() -> dict[str, str]:
     return {word: verb for verb, words in _TABLE["verbs"].items() for word in words.split()}
 
 
+@cache
+def _common() -> dict[str, frozenset[str]]:
+    return {name: frozenset(words.split()) for name, words in _TABLE["common"].items()}
+
+
 @lru_cache(maxsize=2048)
 def tokens(name: str) -> tuple[str, ...]:
     """The words of a tool's or an argument's name, in small letters: `mcp__x__sendMail` is send, mail."""
@@ -89,9 +94,9 @@ def languages(text: str) -> tuple[str, ...]:
     """The languages of a text, as far as they are known."""
     found = [name for name, letters in _SCRIPTS.items() if len(re.findall(letters, text)) >= 2]
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", text.lower())
-    latin = [word for word in words if word[0] < "\u0250"]
-    for name, common in _TABLE["common"].items():
-        if latin and sum(word in common.split() for word in latin) >= max(1, _WORDS_FOR_LANGUAGE * len(latin)):
+    latin = [word for word in words[:400] if word[0] < "\u0250"]
+    for name, common in _common().items():
+        if latin and sum(word in common for word in latin) >= max(1, _WORDS_FOR_LANGUAGE * len(latin)):
             found.append(name)
     return tuple(found) or (("en",) if len(latin) < 6 and text.isascii() else ())
 

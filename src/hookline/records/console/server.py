@@ -14,6 +14,7 @@ import msgspec
 
 from hookline.core.origin import foreign
 from hookline.errors import HooklineError, MissingExtra
+from hookline.guards.flow import history
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.jobs import Follower, ReplaySubprocess
@@ -305,6 +306,7 @@ _QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
     "session": lambda store, asked: store.session(
         asked.get("name", ""), asked.get("cursor", ""), _limit(asked, _MOST_SESSION_ROWS)
     ),
+    "flow": lambda store, asked: history(asked.get("name", "")),
     "hooks": lambda store, asked: store.hooks(),
     "hook": lambda store, asked: store.hook(asked.get("name", "")),
     "coverage": lambda store, asked: store.coverage(),

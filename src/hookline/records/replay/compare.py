@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import multiprocessing
 import os
 import re
 import signal
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,8 +22,11 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine import HookSet, Verdict
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
-from hookline.records.replay.reader import Range, RecordedCall
+from hookline.events import Event
+from hookline.records.replay.reader import HEARD, Range, RecordedCall
 from hookline.replies import Decision
 
 CHUNK = 4 * 1024 * 1024
@@ -84,7 +89,7 @@ class Piece(msgspec.Struct, frozen=True):
 
     def wants(self, call: RecordedCall) -> bool:
         """Whether a call lies in the time that is asked for; one that does not say when it was made does not."""
-        if self.since is None and self.until is None:
+        if call.decided == HEARD or (self.since is None and self.until is None):
             return True
         try:
             moment = datetime.fromisoformat(call.time).astimezone()
@@ -151,6 +156,9 @@ def _start(make_hooks: MakeHooks) -> None:
     hooks = make_hooks()
     hooks.engine.observers.clear()
     _worker.update(hooks=hooks, runner=asyncio.Runner())
+    if watchers(hooks):  # what they remember of a replay is not mixed with what they know of real sessions
+        _worker.update(state=tempfile.TemporaryDirectory(), before=os.environ.get("XDG_STATE_HOME"))
+        os.environ["XDG_STATE_HOME"] = _worker["state"].name
     Finalize(None, _stop, exitpriority=100)
 
 
@@ -164,10 +172,15 @@ def _stop() -> None:
     if runner is not None:
         runner.run(_worker.pop("hooks").aclose())
         runner.close()
+    if (state := _worker.pop("state", None)) is not None:
+        state.cleanup()
+        os.environ.pop("XDG_STATE_HOME")
+        if (before := _worker.pop("before")) is not None:
+            os.environ["XDG_STATE_HOME"] = before
 
 
 def _work(piece: Piece) -> Part:
-    recorded = Range(piece.path, piece.start, piece.end)
+    recorded = Range(piece.path, piece.start, piece.end, heard=bool(watchers(_worker["hooks"])))
     report: Report = _worker["runner"].run(judge(filter(piece.wants, recorded), _worker["hooks"]))
     return report, recorded.lines
 
@@ -176,6 +189,9 @@ async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
     """Fire every recorded call and compare."""
     report = Report()
     for call in recorded:
+        if call.decided == HEARD:
+            await _hear(call.event, hooks)
+            continue
         verdict = await hooks.fire(call.event)
         report.calls += 1
         report.failures += bool(verdict.failures)
@@ -192,6 +208,26 @@ async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
             if len(report.flips) >= 2 * MOST_FLIPS:
                 report.flips = sorted(report.flips, key=_order)[:MOST_FLIPS]
     return report
+
+
+def watchers(hooks: HookSet) -> list[Hook]:
+    """The hooks that judge by what a session has seen: Python functions on results that only watch."""
+    return [
+        hook for hook in hooks.engine.registry.index.hooks
+        if not hook.rejudge and isinstance(hook.action, Function) and not hook.action.takes_context
+        and any(event.event_name == "PostToolUse" for event in hook.events)
+    ]  # fmt: skip
+
+
+async def _hear(event: Event, hooks: HookSet) -> None:
+    """Tell those hooks, and the ones beside them, of what they would have been told; no command is run."""
+    names = {hook.name.partition(".")[0] for hook in watchers(hooks)}
+    for hook in hooks.engine.registry.index.hooks:
+        known = hook.name.partition(".")[0] in names and not hook.rejudge and type(event) in hook.events
+        if known and isinstance(hook.action, Function):
+            said = hook.action.call(event)
+            if inspect.isawaitable(said):
+                await said
 
 
 def _is_gone(folder: str) -> bool:

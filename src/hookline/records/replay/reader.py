@@ -10,11 +10,13 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from hookline.events import Event, PermissionRequest, PreToolUse, UserPromptSubmit
+from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, UserPromptSubmit
 
 MOST_LINE = 32 << 20
 """A longer line is passed over: no record of one call is that long, and it must not fill the memory."""
 
+HEARD = "heard"
+"""In the place of a decision: a prompt or a result, which hooks that remember are told of and which is not compared."""
 _MOST_OPEN = 10_000
 _LOOK_AHEAD = 200
 _SPOKEN = ("assistant", "user")
@@ -65,6 +67,8 @@ class _Audit(msgspec.Struct):
     mode: str | None = None
     agent: str | None = None
     agent_type: str | None = None
+    result: Any = None
+    error: str = ""
 
 
 class _Message(msgspec.Struct):
@@ -77,7 +81,15 @@ class _Permission(msgspec.Struct):
 
 
 class _Line(
-    msgspec.Struct, rename={"session_id": "sessionId", "denial": "toolDenialKind", "permission": "permissionDecision"}
+    msgspec.Struct,
+    rename={
+        "session_id": "sessionId",
+        "denial": "toolDenialKind",
+        "permission": "permissionDecision",
+        "is_sidechain": "isSidechain",
+        "is_meta": "isMeta",
+        "result": "toolUseResult",
+    },
 ):
     type: str = ""
     message: _Message | None = None
@@ -86,6 +98,9 @@ class _Line(
     timestamp: str = ""
     denial: str | None = None
     permission: _Permission | None = None
+    is_sidechain: bool = False
+    is_meta: bool = False
+    result: Any = None
 
 
 def finished(path: str | Path) -> set[str]:
@@ -110,17 +125,19 @@ class Range:
     """The calls recorded in the lines that begin in the bytes `start` to `end` of a file.
 
     Ranges that meet cover every line once. Never more than a line is held; a line that is too long, or no record, is
-    passed over. Line numbers count from the range's first line; `lines` says, at the end, how many it has.
+    passed over. Line numbers count from the range's first line; `lines` says, at the end, how many it has. With `heard`
+    there are prompts and results among them, as far as they were recorded.
     """
 
-    def __init__(self, path: str | Path, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, path: str | Path, start: int = 0, end: int | None = None, *, heard: bool = False) -> None:
+        self._heard = heard
         self._path = Path(path)
         self._start = start
         self._end = end
         self.lines: int = 0
 
     def __iter__(self) -> Iterator[RecordedCall]:
-        reader = _Reader(str(self._path))
+        reader = _Reader(str(self._path), heard=self._heard)
         with self._path.open("rb") as file:
             at = _line_start(file, self._start, self._end)
             end = self._end
@@ -170,13 +187,14 @@ def _next_line(file: BinaryIO) -> tuple[bytes, int]:
 class _Reader:
     """Pairs tool calls with their results, which say whether they were refused."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file: str, *, heard: bool = False) -> None:
+        self._file, self._heard = file, heard
         self._open: OrderedDict[str, RecordedCall] = OrderedDict()
 
     def read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
         """The calls that this line completes."""
-        if b'"tool_use"' not in line and b'"tool_result"' not in line and b'"decision":' not in line:
+        is_heard = self._heard and b'"user"' in line
+        if not is_heard and not any(mark in line for mark in (b'"tool_use"', b'"tool_result"', b'"decision":')):
             return ()
         if b'"message"' not in line or b'"hash"' in line:
             found = self._audited(number, line)
@@ -186,13 +204,21 @@ class _Reader:
             entry = _line.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return ()
-        if entry.message is None or isinstance(entry.message.content, str) or entry.type not in _SPOKEN:
+        if entry.message is None or entry.type not in _SPOKEN:
+            return ()
+        if prompt := _prompt(entry) if self._heard else "":
+            event = UserPromptSubmit(session_id=entry.session_id, cwd=entry.cwd, prompt=prompt)
+            return (RecordedCall(self._file, number, event, HEARD),)
+        if isinstance(entry.message.content, str):
             return ()
         return self._message(number, entry, entry.message.content)
 
     def _audited(self, number: int, line: bytes) -> RecordedCall | None:
         said = _record(line)
         event = _event(said) if said is not None else None
+        if said is not None and event is None and self._heard:
+            event = _result(said)
+            return None if event is None else RecordedCall(self._file, number, event, HEARD, time=said.time)
         if said is None or event is None:
             return None
         decided = "deny" if said.blocked else {"ask": "ask", "defer": "ask"}.get(said.decision, "allow")
@@ -209,6 +235,8 @@ class _Reader:
                 call = self._open.pop(str(block.get("tool_use_id")), None)
                 if call is not None:
                     done.append(_decided(call, entry, block))
+                    if self._heard and done[-1].decided == "allow":
+                        done.append(_heard_result(call, entry, block))
         while len(self._open) > _MOST_OPEN:
             done.append(self._open.popitem(last=False)[1])
         return done
@@ -250,6 +278,41 @@ def _event(said: _Audit) -> Event | None:
     if said.event == "UserPromptSubmit":
         return UserPromptSubmit(prompt=said.prompt, **base)
     return None
+
+
+def _result(said: _Audit) -> Event | None:
+    """What a call returned, as an audit log has it."""
+    call: dict[str, Any] = {
+        "tool_name": said.tool,
+        "tool_input": said.input or {},
+        "session_id": said.run,
+        "cwd": said.cwd,
+    }
+    if said.event == "PostToolUse" and said.tool:
+        return PostToolUse(**call, tool_response=said.result, permission_mode=said.mode)
+    failed = said.event == "PostToolUseFailure" and said.tool
+    return PostToolUseFailure(**call, error=said.error) if failed else None
+
+
+def _heard_result(call: RecordedCall, entry: _Line, block: dict[str, Any]) -> RecordedCall:
+    """What a call returned, as a transcript has it: structured where the line has just this result."""
+    made = call.event
+    alone = entry.message is not None and len(entry.message.content) == 1 and entry.result is not None
+    result = entry.result if alone else block.get("content")
+    event = PostToolUse(session_id=made.session_id, cwd=made.cwd, tool_name=made.tool_name or "",
+                        tool_input=made.tool_input or {}, tool_response=result)  # fmt: skip
+    return RecordedCall(call.file, call.line, event, HEARD)
+
+
+def _prompt(entry: _Line) -> str:
+    """What the user said on a line of a transcript; what a subagent is told is not the user's."""
+    if entry.type != "user" or entry.is_sidechain or entry.is_meta or entry.message is None:
+        return ""
+    content = entry.message.content
+    if isinstance(content, str):
+        return content
+    spoken = not any(block.get("type") == "tool_result" for block in content)
+    return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text") if spoken else ""
 
 
 _BY_A_PERSON = re.compile(

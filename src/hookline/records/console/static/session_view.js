@@ -2,6 +2,7 @@
 import { count, day, h, icon, moment, ms, plainText, replace, svg, time, untrusted } from "./dom.js";
 import { badge, card, empty, eventRow, eventTable, figure, heading, rowKeys, sessionLink } from "./parts.js";
 import { detail } from "./decision_view.js";
+import { flowCard } from "./flow_view.js";
 
 const MOST_EVENTS = 2000;
 
@@ -103,6 +104,7 @@ class Lanes {
 
   async open() {
     const found = await this.source.get("session", { name: this.name, limit: MOST_EVENTS });
+    const flow = await this.source.get("flow", { name: this.name }).catch(() => []);
     const { session, rows } = found;
     this.rows = rows;
     this.lanes = lanes(rows);
@@ -121,6 +123,7 @@ class Lanes {
       found.next ? h("p", { class: "notice" }, `The first ${count(rows.length)} of ${count(session.events)} events are drawn.`) : null,
       card(h("span", {}, "Over time ", this.zoomButtons()), this.picture, h("p", { class: "hint" }, "Drag to move, Ctrl and the wheel or + and − to zoom, 0 to see all. Choose a bar for what happened.")),
       this.panel,
+      flowCard(flow),
       h("div", { class: "scroll" }, table),
     );
     this.draw();
