@@ -12,7 +12,7 @@ from bench.flow.dojo import VERSION, plain
 from hookline.guards.flow.config import make_config
 from hookline.guards.flow.record import result_row
 from hookline.guards.flow.rules import FlowJudge
-from hookline.guards.flow.store import FlowStore, Row, bounded
+from hookline.guards.flow.store import FlowRow, FlowStore, bounded
 from hookline.guards.flow.values import flat, key_of, kind_of, names
 
 _OPEN = ("email", "iban")
@@ -36,8 +36,8 @@ def _redirected(suite: Any, task: Any, settings: dict[str, Any]) -> str | None:
     """What was said to the first call that could be made to someone else; None if there is none."""
     env = task.init_environment(suite.load_and_inject_default_environment({}))
     store, config, runtime = FlowStore(), make_config(settings), FunctionsRuntime(suite.tools)
-    store.put(Row("begin"))
-    store.put(Row("prompt", text=bounded(task.PROMPT)))
+    store.put(FlowRow("begin"))
+    store.put(FlowRow("prompt", text=bounded(task.PROMPT)))
     for step in task.ground_truth(env.model_copy(deep=True)):
         given = plain(dict(step.args))
         for argument, value in given.items():

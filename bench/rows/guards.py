@@ -77,8 +77,7 @@ async def flow() -> Measured:
     from hookline.guards.flow.config import FlowConfig
     from hookline.guards.flow.record import result_row
     from hookline.guards.flow.rules import FlowJudge
-    from hookline.guards.flow.store import FlowStore
-    from hookline.guards.flow.store import Row as Kept
+    from hookline.guards.flow.store import FlowRow, FlowStore
 
     def call(n: int) -> tuple[str, dict[str, Any]]:
         mail = {"recipients": [f"s{n}@x.org"], "body": f"see https://h{n}.example.com/x"}
@@ -92,7 +91,7 @@ async def flow() -> Measured:
 
     with TemporaryDirectory() as folder:
         store, config = FlowStore(Path(folder, "s.jsonl")), FlowConfig()
-        for row in (Kept("begin"), Kept("prompt", text="Send a summary to alice@x.org and pay the rent")):
+        for row in (FlowRow("begin"), FlowRow("prompt", text="Send a summary to alice@x.org and pay the rent")):
             store.put(row)
         for n in range(400):
             body = "word " * 800 + f"see https://h{n}.example.com/x"

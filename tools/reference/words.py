@@ -163,6 +163,7 @@ SWITCHES = {
     "allowManagedHooksOnly": ("managed", "only the administrator's hooks run"),
     "allowedHttpHookUrls": ("all", "patterns of the only addresses that http hooks may reach"),
     "httpHookAllowedEnvVars": ("all", "the only variables that http hooks may name in `allowedEnvVars`"),
+    "flow": ("all", "`true`, or the keys of the flow guard, which asks who vouches for a destination"),
     "permissions": ("all", "`allow`, `ask`, `deny` rules, `defaultMode`, `additionalDirectories`; for `hookline run`"),
     "sink": (
         "user, managed",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hookline.guards.flow.config import FlowConfig
 from hookline.guards.flow.record import result_row
-from hookline.guards.flow.store import FlowStore, Row, store_path
+from hookline.guards.flow.store import FlowRow, FlowStore, store_path
 from tests.guards.flow.agent import Agent
 
 WRITER = """
@@ -101,7 +101,7 @@ async def test_a_line_that_was_torn_costs_one_row(tmp_path: Path) -> None:
 def test_limits_only_add_questions() -> None:
     """Of a long text the beginning and the end are kept, of many vouchers the first."""
     store = FlowStore()
-    store.put(Row("begin"))
+    store.put(FlowRow("begin"))
     rows = [{"email": f"a{number}@x.org"} for number in range(1000)]
     store.put(result_row(FlowConfig(), store, "get_contacts", {}, rows, approved=False))
     store.put(result_row(FlowConfig(), store, "get_page", {}, "x" * 1_000_000, approved=False))

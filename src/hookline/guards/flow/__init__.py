@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 from hookline.core.files import state_folder
 from hookline.core.hooks import Hook, hook
 from hookline.core.hooks.declare import declared
+from hookline.core.hooks.tools import EDITING
 from hookline.events import (
     Event,
     PostToolUse,
@@ -30,7 +31,7 @@ from hookline.events.frozen import thaw
 from hookline.guards.flow.config import FlowConfig, ToolRule, make_config, read_config
 from hookline.guards.flow.record import result_row
 from hookline.guards.flow.rules import FlowJudge
-from hookline.guards.flow.store import FlowStore, Row, bounded, remove_old, store_path
+from hookline.guards.flow.store import FlowRow, FlowStore, bounded, remove_old, store_path
 from hookline.replies import Reply, ask, deny
 
 __all__ = ["FlowConfig", "ToolRule", "explain", "flow", "history"]
@@ -38,7 +39,6 @@ __all__ = ["FlowConfig", "ToolRule", "explain", "flow", "history"]
 _MOST_SESSIONS = 64
 _ASKS_A_PERSON = ("default", "plan", "acceptEdits")
 """The permission modes in which a question is put to a person; in any other, a call that ran proves no approval."""
-_EDITS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 
 
 def flow(
@@ -117,7 +117,7 @@ class FlowHooks:
         with self._lock:
             store = self._store(event.session_id)
             if not store.began and event.source in ("startup", "clear") and not _has_results(event):
-                store.put(Row("begin"))
+                store.put(FlowRow("begin"))
             folder = self.folder()
             if folder is not None:
                 remove_old(folder)
@@ -130,15 +130,15 @@ class FlowHooks:
         with self._lock:
             store = self._store(event.session_id)
             if not store.began and not store.results and not _has_results(event):
-                store.put(Row("begin"))
-            store.put(Row("prompt", text=bounded(event.prompt)))
+                store.put(FlowRow("begin"))
+            store.put(FlowRow("prompt", text=bounded(event.prompt)))
 
     @hook(PostToolUse, PostToolUseFailure, name="flow.result", priority=90, rejudge=False, on_failure="continue")
     def see(self, event: PostToolUse | PostToolUseFailure) -> None:
         """A result is taken apart; an error message is a text from outside, too."""
         result = thaw(event.tool_response) if isinstance(event, PostToolUse) else event.error
         mode, tool = event.permission_mode, event.tool_name
-        approved = mode in _ASKS_A_PERSON and not (mode == "acceptEdits" and tool in _EDITS)
+        approved = mode in _ASKS_A_PERSON and not (mode == "acceptEdits" and tool in EDITING)
         with self._lock:
             store = self._store(event.session_id)
             store.put(result_row(self._config, store, tool, thaw(event.tool_input), result, approved=approved))

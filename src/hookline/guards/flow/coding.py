@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import quote
 
+from hookline.core.hooks.tools import EDITING
 from hookline.guards.detect.assignments import names_a_secret
 from hookline.guards.flow.lines import PERSISTS, LineFlow, flow_of, is_secret
-from hookline.guards.flow.store import FlowStore, Origin, Text
+from hookline.guards.flow.store import FlowStore, Origin, ReadText
 from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at, url_parts
 from hookline.guards.flow.words import CODE, is_effect, tokens
 from hookline.guards.tool_inputs import lines_of, paths_in
 
 Level = Literal["ask", "deny"]
 Found = tuple[Level, str, str, tuple[str, ...], str, str]
-_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"})
+_WRITERS = EDITING | {"apply_patch"}
 _SHELLS = re.compile(r"(?i)bash|shell|terminal|exec|run_command|monitor")
 _WEB = re.compile(r"(?i)web_?(?:fetch|search)|browser?|fetch|navigate")
 _VENDORED = re.compile(r"(?:^|/)(?:node_modules|site-packages|vendor|\.cargo/registry|third_party)/")
@@ -111,7 +112,7 @@ class CodeFlow:
         if flow.persists:
             yield from self._persist(flow.persists, told)
 
-    def _obeyed(self, line: str, flow: LineFlow, told: Text | None, *, sends_away: bool) -> Iterator[Found]:
+    def _obeyed(self, line: str, flow: LineFlow, told: ReadText | None, *, sends_away: bool) -> Iterator[Found]:
         """A line that a text tells the agent to run, and code that comes from the network."""
         also_risky = flow.secret or sends_away or flow.persists
         prompt = self._store.prompt
@@ -169,7 +170,7 @@ class CodeFlow:
             if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
-    def _persist(self, what: str, told: Text | None) -> Iterator[Found]:
+    def _persist(self, what: str, told: ReadText | None) -> Iterator[Found]:
         stem = what.strip("/. ").split("/")[-1].lower()
         words = [stem, *(word for word in re.split(r"[._ -]+|config", stem) if len(word) >= 5)]
         spoken = any(word in self._store.folded_prompt for word in words) or re.search(
@@ -220,7 +221,7 @@ class CodeFlow:
     def _has_secret(self, text: str) -> bool:
         return any(form in text for secret in self._store.secrets for form in _spellings(secret))
 
-    def _told(self, line: str) -> Text | None:
+    def _told(self, line: str) -> ReadText | None:
         """The text that has this command, or a part of it, word by word."""
         for part in dict.fromkeys([line, *re.split(r"&&|;|\|\||\n", line)]):
             wanted = _squeezed(part)
@@ -255,7 +256,7 @@ def _spellings(secret: str) -> set[str]:
     return {one for one in found if len(one) >= _LEAST_SECRET}
 
 
-def _found(level: Level, rule: str, why: str, told: Text | None = None, about: str = "") -> Found:
+def _found(level: Level, rule: str, why: str, told: ReadText | None = None, about: str = "") -> Found:
     """A finding with the sentence that told the agent so, if one did: where it speaks of this."""
     if told is None:
         return level, rule, why, (f"{rule}:{why}",), "", ""

@@ -11,7 +11,7 @@ from typing import Any
 from hookline.errors import extra
 from hookline.guards.flow.coding import origin_of, secrets_in
 from hookline.guards.flow.config import FlowConfig, is_document
-from hookline.guards.flow.store import MOST_VOUCHERS, FlowStore, Row, Voucher, bounded
+from hookline.guards.flow.store import MOST_VOUCHERS, FlowRow, FlowStore, Voucher, bounded
 from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves, names
 from hookline.guards.flow.words import row, tokens
 
@@ -27,10 +27,10 @@ def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
 
 def result_row(
     config: FlowConfig, store: FlowStore, tool: str, arguments: Mapping[str, Any], result: Any, *, approved: bool
-) -> Row:
+) -> FlowRow:
     """The row of one result."""
     source = f"{tool}#{store.results + 1}"
-    made = Row("result", source=source, tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments),
+    made = FlowRow("result", source=source, tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments),
                approved=approved)  # fmt: skip
     made.origin = origin_of(tool, arguments)
     value = _structure(result, config.rule(tool).parse)

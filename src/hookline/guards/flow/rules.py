@@ -14,7 +14,7 @@ from hookline.display import one_line
 from hookline.guards.flow.coding import CodeFlow
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
 from hookline.guards.flow.record import call_hash
-from hookline.guards.flow.store import FlowStore, Row, Text
+from hookline.guards.flow.store import FlowRow, FlowStore, ReadText
 from hookline.guards.flow.values import (
     addresses,
     contains,
@@ -53,7 +53,7 @@ _LONGEST_SENTENCE = 240
 _MOST_VALUES = 200
 
 
-class Finding(NamedTuple):
+class FlowFinding(NamedTuple):
     """A doubt about a call; `keys` are what an approval of it covers."""
 
     level: Level
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
         return f"{self.why}{told}"
 
 
-class Argument(NamedTuple):
+class CallArgument(NamedTuple):
     """One value of a call."""
 
     name: str
@@ -84,7 +84,7 @@ class FlowJudge:
     def __init__(self, config: FlowConfig, store: FlowStore) -> None:
         self._config, self._store = config, store
 
-    def judge(self, tool: str, arguments: Mapping[str, Any]) -> Finding | None:
+    def judge(self, tool: str, arguments: Mapping[str, Any]) -> FlowFinding | None:
         """What speaks against a call, the worst; a question is kept, so that its answer can be recognized."""
         store = self._store
         store.refresh()
@@ -96,7 +96,7 @@ class FlowJudge:
             store.put(self._judged(tool, arguments, worst, findings))
         return worst
 
-    def _worst(self, findings: list[Finding]) -> Finding | None:
+    def _worst(self, findings: list[FlowFinding]) -> FlowFinding | None:
         if not findings:
             return None
         denied = next((one for one in findings if one.level == "deny"), None)
@@ -109,15 +109,17 @@ class FlowJudge:
         keys = {key for one in findings for key in one.keys}
         return None if denied is None and keys and keys <= self._store.approved else worst
 
-    def _judged(self, tool: str, arguments: Mapping[str, Any], worst: Finding | None, findings: list[Finding]) -> Row:
-        made = Row("judged", tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments))
+    def _judged(
+        self, tool: str, arguments: Mapping[str, Any], worst: FlowFinding | None, findings: list[FlowFinding]
+    ) -> FlowRow:
+        made = FlowRow("judged", tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments))
         made.values = [(one.name, one.value[:200], *self._origin(one)) for one in self._places(tool, arguments)]
         if worst is not None:
             made.level, made.rule, made.source, made.text = worst.level, worst.rule, worst.source, worst.reason
             made.keys = [key for one in findings for key in one.keys]
         return made
 
-    def _origin(self, place: Argument) -> tuple[str, str]:
+    def _origin(self, place: CallArgument) -> tuple[str, str]:
         """Where a destination comes from, for people to see."""
         doubt = self._doubt(place)
         if doubt:
@@ -126,23 +128,23 @@ class FlowJudge:
         named = names(self._store.prompt, self._store.folded_prompt, place.value)
         return ("user", "the prompt") if named or voucher is None else ("field", f"{voucher[1]}{voucher[0].path}")
 
-    def _arguments(self, tool: str, arguments: Mapping[str, Any]) -> list[Argument]:
+    def _arguments(self, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
         found = []
         for name, value in arguments.items():
             role = self._config.role(tool, name)
             for path, leaf in leaves(value):
                 last = path.rpartition(".")[2].replace("[]", "")
                 inner = role if role == "to" or not last else self._config.role(tool, last)
-                found.append(Argument(last or name, str(leaf), inner))
+                found.append(CallArgument(last or name, str(leaf), inner))
         return found[:_MOST_VALUES]
 
-    def _places(self, tool: str, arguments: Mapping[str, Any]) -> list[Argument]:
+    def _places(self, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
         return [one for one in self._arguments(tool, arguments) if one.role == "to" and one.value.strip()]
 
-    def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         code = CodeFlow(self._store)
         is_code = code.is_about(tool, arguments)
-        yield from (Finding(*found) for found in code.findings(tool, arguments))
+        yield from (FlowFinding(*found) for found in code.findings(tool, arguments))
         if is_code:
             return
         if self._config.fetches(tool, arguments):
@@ -166,7 +168,7 @@ class FlowJudge:
 
     # -- who vouches -------------------------------------------------------------------------------------------------
 
-    def _doubt(self, place: Argument) -> Doubt:
+    def _doubt(self, place: CallArgument) -> Doubt:
         """Empty when the user or a record vouches for a value, else what is known about it."""
         store, value, key = self._store, place.value, key_of(place.value)
         if names(store.prompt, store.folded_prompt, value) or key in store.approved or self._config.is_known(key):
@@ -191,7 +193,7 @@ class FlowJudge:
             wanted == f" {postal(key)} " for key in self._store.vouchers
         )
 
-    def _is_meant(self, text: Text, place: Argument) -> bool:
+    def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
         """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
         is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
         left = leaves_details(self._store.prompt)
@@ -199,7 +201,7 @@ class FlowJudge:
             (left or text.direct) and self._is_the_only_one(text, place.value)
         )
 
-    def _is_the_only_one(self, text: Text, value: str) -> bool:
+    def _is_the_only_one(self, text: ReadText, value: str) -> bool:
         """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
         kind = kind_of(value)
         pattern = KINDS.get(kind)
@@ -216,7 +218,7 @@ class FlowJudge:
         words = set(re.findall(r"[^\W\d_]{3,}", local)) - row("holds_address") - row("prose") - row("generic")
         return any(contains(self._store.folded_prompt, word) >= 0 for word in words)
 
-    def _destination(self, place: Argument) -> Iterator[Finding]:
+    def _destination(self, place: CallArgument) -> Iterator[FlowFinding]:
         doubt = self._doubt(place)
         if not doubt:
             return
@@ -235,27 +237,33 @@ class FlowJudge:
             why = f"{shown} was named neither by you nor by a record that was read"
         else:
             why = f"{shown} comes from the text of {source}, not from you"
-        yield Finding(level, "destination", why, key, source, sentence)
+        yield FlowFinding(level, "destination", why, key, source, sentence)
 
     # -- who asked ---------------------------------------------------------------------------------------------------
 
     def _intent(
-        self, tool: str, verbs: frozenset[str], given: list[Argument], echo: Finding | None, *, handed_over: bool
-    ) -> Iterator[Finding]:
+        self,
+        tool: str,
+        verbs: frozenset[str],
+        given: list[CallArgument],
+        echo: FlowFinding | None,
+        *,
+        handed_over: bool,
+    ) -> Iterator[FlowFinding]:
         prompt, key = self._store.prompt, (f"intent:{tool}",)
         told = (echo.source, echo.sentence) if echo else ("", "")
         level: Level = "deny" if echo else "ask"
         if (word := unspoken_secret(tool, self._store.folded_prompt)) is not None:
-            yield Finding(level, "intent", f"you did not speak of a {word}", key, *told)
+            yield FlowFinding(level, "intent", f"you did not speak of a {word}", key, *told)
         elif verbs and not handed_over and not asks_for(prompt, verbs):
             wanted = "/".join(sorted(verbs))
             level = "ask" if hands_over(prompt) else level
-            yield Finding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
+            yield FlowFinding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
         elif not handed_over and thing_missing(tool, verbs, prompt):
-            yield Finding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
+            yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
         for one in given if "reserve" in verbs else ():
             if one.role != "to" and not day_named(self._store.folded_prompt, one.value):
-                yield Finding(
+                yield FlowFinding(
                     "ask", "intent", f"you did not name the day {one.value} ({one.name})", (f"day:{one.value}",)
                 )
 
@@ -264,10 +272,10 @@ class FlowJudge:
         gentle = bool(verbs) and verbs <= _GENTLE and not set(tokens(tool)) & row("money")
         return gentle and hands_over(self._store.prompt) and any(text.direct for text in self._store.texts)
 
-    def _echo(self, verbs: frozenset[str], given: list[Argument]) -> Finding | None:
+    def _echo(self, verbs: frozenset[str], given: list[CallArgument]) -> FlowFinding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
         prompt, folded = self._store.prompt, self._store.folded_prompt
-        found: Finding | None = None
+        found: FlowFinding | None = None
         for role, value, key in ((one.role, one.value, key_of(one.value)) for one in given if verbs):
             named = names(prompt, folded, value)
             wanted = 20 <= len(value) <= 300 if role == "content" else not (kind_of(value) == "name" and named)
@@ -276,16 +284,16 @@ class FlowJudge:
                 if asks_for(sentence, verbs) and _speaks_of(sentence, value):
                     level: Level = "ask" if text.delegated or named else "deny"
                     why = f"the text of {text.source} tells the agent to do this"
-                    found = Finding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
+                    found = FlowFinding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
                     if level == "deny":
                         return found
         return found
 
     # -- what goes out -----------------------------------------------------------------------------------------------
 
-    def _content(self, one: Argument) -> Iterator[Finding]:
+    def _content(self, one: CallArgument) -> Iterator[FlowFinding]:
         for address in addresses(one.value):
-            doubt = self._doubt(Argument(one.name, address.text, "content"))
+            doubt = self._doubt(CallArgument(one.name, address.text, "content"))
             if not doubt:
                 continue
             seen = self._store.seen(address.text)
@@ -293,21 +301,21 @@ class FlowJudge:
             wanted = doubt in ("delegated", "unknown") or LINKS.search(self._store.prompt) or not self._store.prompts
             origin = f"comes from {told[0]}" if told[0] else "was not named by you or by a record"
             why = f"`{one_line(address.text, 100)}` in {one.name} {origin}"
-            yield Finding("ask" if wanted else "deny", "content", why, (key_of(address.text),), *told)
+            yield FlowFinding("ask" if wanted else "deny", "content", why, (key_of(address.text),), *told)
 
-    def _fetch(self, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    def _fetch(self, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         """What is fetched as it stands in a text carries nothing out; what was put together may."""
         given = [value for name, one in arguments.items() if is_address_argument(name) for value in flat(one)]
         for address in given:
-            doubt = self._doubt(Argument("url", address, "to"))
+            doubt = self._doubt(CallArgument("url", address, "to"))
             if not doubt or host_named(self._store.prompt, address):
                 continue
             if doubt == "unknown":
                 why = f"`{one_line(address, 100)}` was put together after an untrusted text: it may carry data out"
-                yield Finding("deny" if self._store.prompts else "ask", "fetch", why, (key_of(address),))
+                yield FlowFinding("deny" if self._store.prompts else "ask", "fetch", why, (key_of(address),))
             elif (told := self._told_to_go(address)) is not None:
                 why = f"a text tells the agent to go to `{one_line(address, 100)}`"
-                yield Finding("ask", "fetch", why, (key_of(address),), *told)
+                yield FlowFinding("ask", "fetch", why, (key_of(address),), *told)
 
     def _told_to_go(self, address: str) -> tuple[str, str] | None:
         for text in self._store.seen(address):
@@ -320,7 +328,7 @@ class FlowJudge:
         return None
 
 
-def _quoted(text: Text, value: str) -> tuple[str, str]:
+def _quoted(text: ReadText, value: str) -> tuple[str, str]:
     """A text's source and the sentence in which a value stands."""
     for spelling in (
         fold(value),
@@ -341,4 +349,4 @@ def _speaks_of(sentence: str, value: str) -> bool:
     return before is not None and (bool(before[2]) or is_id(before[1] or ""))
 
 
-__all__ = ["Finding", "FlowJudge", "tokens"]
+__all__ = ["FlowFinding", "FlowJudge", "tokens"]

@@ -38,7 +38,7 @@ class Voucher(msgspec.Struct, array_like=True, frozen=True):
     people: str = ""
 
 
-class Row(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
+class FlowRow(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
     """One line of a store."""
 
     kind: Literal["begin", "lost", "prompt", "result", "judged"]
@@ -62,7 +62,7 @@ class Row(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
     values: list[tuple[str, str, str, str]] = []
 
 
-class Text(NamedTuple):
+class ReadText(NamedTuple):
     """A free text that was read: `direct` when the user named it, `delegated` when what the user named leads to it."""
 
     source: str
@@ -74,7 +74,7 @@ class Text(NamedTuple):
     found: frozenset[str]
 
 
-_rows = msgspec.json.Decoder(Row)
+_rows = msgspec.json.Decoder(FlowRow)
 
 
 class FlowStore:
@@ -84,17 +84,17 @@ class FlowStore:
         self.path = path
         self.prompts: list[str] = []
         self.vouchers: dict[str, tuple[Voucher, str]] = {}
-        self.texts: list[Text] = []
+        self.texts: list[ReadText] = []
         self.approved: set[str] = set()
         self.secrets: set[str] = set()
         self.secret_read = ""
         self.letters = 0
         self.results = 0
         self.began = False
-        self.judged: list[Row] = []
+        self.judged: list[FlowRow] = []
         self.tools: dict[str, set[str]] = {}
         self._asked: dict[str, list[str]] = {}
-        self._seen: dict[str, list[Text]] = {}
+        self._seen: dict[str, list[ReadText]] = {}
         self._size = 0
         self._at = 0
         self._identity: tuple[int, int] | None = None
@@ -120,7 +120,7 @@ class FlowStore:
         """Whether a text that the user did not write may have talked the agent into something."""
         return self.letters >= UNTRUSTED_LETTERS or not self.began
 
-    def put(self, row: Row) -> None:
+    def put(self, row: FlowRow) -> None:
         """Keep a row: here, and for the other processes."""
         row.time = time.time()
         if self.path is None:
@@ -142,14 +142,14 @@ class FlowStore:
                 status = os.fstat(file.fileno())
                 identity = status.st_dev, status.st_ino
                 if self._identity not in (None, identity) or status.st_size < self._at:
-                    self._apply(Row("lost"))
+                    self._apply(FlowRow("lost"))
                     self._at = 0
                 self._identity = identity
                 file.seek(self._at)
                 added = file.read(_LARGEST)
         except FileNotFoundError:
             if self._identity is not None:
-                self._apply(Row("lost"))
+                self._apply(FlowRow("lost"))
             return
         added = added[: added.rfind(b"\n") + 1]
         self._at += len(added)
@@ -157,21 +157,21 @@ class FlowStore:
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # a line that was torn: one voucher less
                 self._apply(_rows.decode(line))
 
-    def _apply(self, row: Row) -> None:
+    def _apply(self, row: FlowRow) -> None:
         handlers = {"begin": self._begin, "lost": self._lose, "prompt": self._add_prompt, "result": self._add_result}
         handlers.get(row.kind, self._add_judged)(row)
 
-    def _begin(self, row: Row) -> None:
+    def _begin(self, row: FlowRow) -> None:
         self.began = True
 
-    def _lose(self, row: Row) -> None:
+    def _lose(self, row: FlowRow) -> None:
         self.letters = max(self.letters, UNTRUSTED_LETTERS)
 
-    def _add_prompt(self, row: Row) -> None:
+    def _add_prompt(self, row: FlowRow) -> None:
         self.prompts.append(row.text)
         self.__dict__.pop("_prompt", None)
 
-    def _add_result(self, row: Row) -> None:
+    def _add_result(self, row: FlowRow) -> None:
         self.results += 1
         self.letters += row.letters
         self.tools.setdefault(row.tool, set()).update(row.arguments)
@@ -187,18 +187,18 @@ class FlowStore:
         self._seen.clear()
         if row.text:
             self._size += len(row.text)
-            self.texts.append(Text(row.source, row.text, row.text.casefold(), row.origin, row.direct, row.delegated,
+            self.texts.append(ReadText(row.source, row.text, row.text.casefold(), row.origin, row.direct, row.delegated,
                                    frozenset(row.found)))  # fmt: skip
         while self._size > _MOST_TEXTS:
             self._size -= len(self.texts.pop(0).text)
 
-    def _add_judged(self, row: Row) -> None:
+    def _add_judged(self, row: FlowRow) -> None:
         self.judged.append(row)
         self.tools.setdefault(row.tool, set()).update(row.arguments)
         if row.level == "ask":
             self._asked[row.call] = row.keys
 
-    def seen(self, value: str) -> list[Text]:
+    def seen(self, value: str) -> list[ReadText]:
         """The texts in which a value stands."""
         key = key_of(value)
         if key not in self._seen:

@@ -31,7 +31,7 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM
 _END = ".,;:!?)'\""
 
 
-class Address(NamedTuple):
+class FoundAddress(NamedTuple):
     """An address in a text."""
 
     kind: Kind
@@ -88,17 +88,17 @@ def key_of(value: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def addresses(text: str) -> tuple[Address, ...]:
+def addresses(text: str) -> tuple[FoundAddress, ...]:
     """Every address in a free text."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_UNSEEN)
     text = re.sub(r"(?<=[a-z])\.(?=[A-Z][a-z]+ )", ". ", text)  # a space forgotten after a full stop
-    found: list[Address] = []
+    found: list[FoundAddress] = []
     taken: list[tuple[int, int]] = []
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
             if pattern is not _DOMAIN or not any(start <= match.start() < end for start, end in taken):
-                found.append(Address(kind, match.group().rstrip(_END)))
+                found.append(FoundAddress(kind, match.group().rstrip(_END)))
                 taken.append(match.span())
     return tuple(found)
 
