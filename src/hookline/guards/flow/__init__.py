@@ -28,13 +28,13 @@ from hookline.events import (
     UserPromptSubmit,
 )  # fmt: skip
 from hookline.events.frozen import thaw
-from hookline.guards.flow.config import FlowConfig, ToolRule, make_config, read_config
+from hookline.guards.flow.config import FlowConfig, FlowToolRule, make_config, read_config
 from hookline.guards.flow.record import result_row
 from hookline.guards.flow.rules import FlowJudge
 from hookline.guards.flow.store import FlowRow, FlowStore, bounded, remove_old, store_path
 from hookline.replies import Reply, ask, deny
 
-__all__ = ["FlowConfig", "ToolRule", "explain", "flow", "history"]
+__all__ = ["FlowConfig", "FlowToolRule", "explain", "flow", "history"]
 
 _MOST_SESSIONS = 64
 _ASKS_A_PERSON = ("default", "plan", "acceptEdits")

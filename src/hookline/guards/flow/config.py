@@ -24,7 +24,7 @@ _ADDRESS_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|endpoint|website|p
 _DOCUMENT_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|(?:file|notebook)?_?path|file|filename)$")
 
 
-class ToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FlowToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a user says about the tools of one name or pattern; all of it is optional."""
 
     to: list[str] | None = None
@@ -49,10 +49,10 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses vouch only from directories, and for people whom the user named."""
     me: list[str] = []
     known: list[str] = []
-    tools: dict[str, ToolRule] = {}
+    tools: dict[str, FlowToolRule] = {}
     intent: bool = True
 
-    def rule(self, tool: str) -> ToolRule:
+    def rule(self, tool: str) -> FlowToolRule:
         """The rule of the first pattern that fits, by the full name or by an MCP tool's own."""
         bare = tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
         fits = (
@@ -114,7 +114,7 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"`{tool}` has an effect ({verbs}); a destination: {to}"
 
 
-_NO_RULE = ToolRule()
+_NO_RULE = FlowToolRule()
 
 
 @lru_cache(maxsize=2048)
