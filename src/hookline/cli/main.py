@@ -23,6 +23,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "install": ("install", "put hooks into agent CLIs; `--list`: which there are"),
         "uninstall": ("uninstall", "take them out again"),
         "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
+        "acs": ("acs", "a Guardian of OWASP's Agent Control Standard"),
         "mcp": ("mcp", "put hooks and pins in front of any MCP server"),
         "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
         "run": ("run", "run the agent; takes the Claude CLI's flags"),
