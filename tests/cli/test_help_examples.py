@@ -60,6 +60,8 @@ ELSEWHERE = {
     "hookline install claude --hooks hooks.py --until-exit": "tests/cli/test_until_exit.py",
     "hookline audit show -f logs/ | grep DENY": "tests/cli/test_audit.py",
     "hookline replay ~/.claude/projects --hooks hooks.py": "tests/cli/test_replay.py",
+    "hookline acs --hooks hooks.py --keys keys.json": "tests/hosts/test_acs.py",
+    "hookline acs --hooks hooks.py --keys keys.json --port 8787": "tests/hosts/test_acs.py",
     "hookline audit prove audit.jsonl --record 12": "tests/records/audit/test_checkpoint.py",
     "hookline audit push --to syslog+tls://siem.example.org:6514 -f": "tests/records/audit/test_push.py",
     "hookline service status": "tests/processes/service",

@@ -205,7 +205,7 @@ def test_effects_beyond_the_limit_are_counted_as_more(tmp_path: Path, monkeypatc
     effect = observed_effect("s", "t1", "")
 
     assert effect is not None
-    assert (effect["written"][:2], len(effect["written"]), effect["more"]) == (["/f0\\x0a", "/f1\\x0a"], 100, True)
+    assert (effect["written"][:2], len(effect["written"]), effect["more"]) == (["/f0\n", "/f1\n"], 100, True)
 
 
 async def test_a_line_that_is_held_is_judged_at_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

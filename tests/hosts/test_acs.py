@@ -70,7 +70,7 @@ def test_the_ocsf_exporter_agrees_with_the_members_about_it() -> None:
 
 # -- decisions ---------------------------------------------------------------------------------------------------------
 
-ANSWERS = {
+ANSWERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "deny": (deny("no"), "deny", {"reasoning": "no"}),
     "stop": (stop("enough"), "deny", {"reasoning": "enough"}),
     "ask": (ask("sure?"), "deny", {"reason_codes": ["approver_unavailable"]}),

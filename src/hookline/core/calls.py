@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from hookline.core.files import private_folder, state_folder
 
 _KEPT = 24 * 3600.0
 _KINDS = {"program": "programs", "written": "written", "host": "hosts", "refused": "refused"}
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 _MOST = 100
 
 
@@ -50,7 +52,8 @@ def observed_effect(session_id: str, tool_use_id: str, line: str) -> dict[str, A
         return None
     found: dict[str, list[str]] = {}
     for kind, _, what in (one.partition(" ") for one in lines):
-        found.setdefault(_KINDS.get(kind, "more"), []).append(what)
+        plain = _ESCAPED.sub(lambda code: chr(int(code[1], 16)), what)  # secrets are looked for in what it was
+        found.setdefault(_KINDS.get(kind, "more"), []).append(plain)
     shown = {kind: found[kind][:_MOST] for kind in _KINDS.values() if kind in found}
     left_out = len(lines) - sum(map(len, shown.values()))
     return {**shown, "more": True} if left_out else shown

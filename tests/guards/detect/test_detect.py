@@ -110,6 +110,7 @@ def test_a_credential_is_found_and_taken_out(name: str) -> None:
     """In the middle of other text, and nothing of it is left."""
     token = TOKENS[name]
     text = f"before\nexport X={token}\nafter"
+    assert MIXED[:16] not in detect.redact(f"use {token} please")
 
     clean = detect.redact(text)
 

@@ -108,6 +108,8 @@ _LINE = re.compile(
     r"(?:[A-Za-z][A-Za-z-]{1,40}: ?[^\n\\]{0,400}|[A-Za-z0-9+/=]{0,4096})[ \t,\"']{0,8}(?:\r?\n|\\r\\n|\\n|\Z)"
 )
 """A line of a key: a header, a piece of base64, or nothing; its end may be written as an escape, as in JSON."""
+_PIECE = re.compile(r"[ \t>|│]{0,16}(?:\d{1,6}[ \t→:|]{1,4})?[A-Za-z0-9+/=]{16,4096}")
+"""The beginning of a line of a key, where other text goes on behind it."""
 
 
 def key_blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -133,7 +135,7 @@ def _last(end: re.Pattern[str], text: str) -> int:
 def _open_end(text: str, start: int) -> int:
     at = start
     while at < len(text):
-        line = _LINE.match(text, at)
+        line = _LINE.match(text, at) or _PIECE.match(text, at)
         if line is None or line.end() == at:
             return at
         at = line.end()
