@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -28,35 +28,57 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def read_lines(source: int, longest: int) -> AsyncIterator[bytes]:
-    """The lines of a descriptor that hold something, read ahead by a thread that need not be waited for at the end.
+    """The lines of a descriptor that hold something; nothing of this need be waited for at the end.
 
     A line longer than `longest` bytes is cut one byte above that, so that its reader knows.
     """
-    queue: asyncio.Queue[bytes | None] = asyncio.Queue(64)
-    loop = asyncio.get_running_loop()
-
-    def put(line: bytes | None) -> None:
-        asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
-
-    threading.Thread(target=_read, args=(source, longest, put), daemon=True).start()
-    while (line := await queue.get()) is not None:
-        if line.strip():
-            yield line
-
-
-def _read(source: int, longest: int, put: Callable[[bytes | None], None]) -> None:
-    """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
     pending = bytearray()
-    with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
-        while chunk := _chunk(source):
-            *lines, rest = chunk.split(b"\n")
-            for line in lines:
-                put(bytes(pending + line)[: longest + 1])
-                pending.clear()
-            pending += rest
-            del pending[longest + 1 :]
-        put(bytes(pending))
-        put(None)
+    async for chunk in _chunks(source):
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            whole = bytes(pending + line)[: longest + 1]
+            pending.clear()
+            if whole.strip():
+                yield whole
+        pending += rest
+        del pending[longest + 1 :]
+    if pending.strip():
+        yield bytes(pending)
+
+
+async def _chunks(source: int) -> AsyncIterator[bytes]:
+    """What is read: when the loop says that there is something; by a thread, where the loop cannot tell (a file)."""
+    loop = asyncio.get_running_loop()
+    while True:
+        readable: asyncio.Future[None] = loop.create_future()
+        try:
+            loop.add_reader(source, _resolve, readable)
+        except (PermissionError, NotImplementedError):
+            break
+        try:
+            await readable
+        finally:
+            loop.remove_reader(source)
+        if not (chunk := _chunk(source)):
+            return
+        yield chunk
+    queue: asyncio.Queue[bytes] = asyncio.Queue(64)
+
+    def read() -> None:
+        """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
+        with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
+            while chunk := _chunk(source):
+                asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
+            asyncio.run_coroutine_threadsafe(queue.put(b""), loop).result()
+
+    threading.Thread(target=read, daemon=True).start()
+    while chunk := await queue.get():
+        yield chunk
+
+
+def _resolve(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _chunk(source: int) -> bytes:

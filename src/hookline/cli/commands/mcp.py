@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
-import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
     if not sys.stdin.isatty():  # hooks that read stdin must not take the client's messages
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with claim_stdout() as sink:
-        return run(_serve(_hooks(args), args, command, source, sink.fileno()))
+        return run(_serve(lambda: _hooks(args), args, command, source, sink.fileno()))
 
 
 def _parser(*, at_address: bool) -> argparse.ArgumentParser:
@@ -92,18 +92,26 @@ def _parser(*, at_address: bool) -> argparse.ArgumentParser:
     return flags
 
 
-async def _serve(hooks: Hooks, args: argparse.Namespace, command: list[str], source: int, sink: int) -> int:
-    async with hooks:
+async def _serve(
+    load: Callable[[], Hooks], args: argparse.Namespace, command: list[str], source: int, sink: int
+) -> int:
+    """Serve the client on these descriptors; the server starts first, and gets ready while the hooks are loaded."""
+    upstream = await connect(_held(args, command), args.header)
+    try:
         pins = Pins(pin_file(args.pins or args.name))
-        upstream = await connect(_held(args, command), args.header)
-        has_left = await serve(
-            lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
-        )
+        async with await asyncio.to_thread(load) as hooks:
+            has_left = await serve(
+                lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
+            )
+    finally:
+        await upstream.close()
     return 0 if has_left else 1
 
 
 async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) -> int:
     """Serve clients at an address; one that cannot be protected is refused."""
+    import secrets
+
     from hookline.hosts.gateway.listen import PATH, Listener
 
     if args.login and ("://" not in command[0] or args.token or args.header or args.bind != "127.0.0.1"):
@@ -191,7 +199,7 @@ def _pin(words: list[str], command: list[str]) -> int:
     os.close(feed)
     args.ask_seconds, args.pins, args.agent = 0.0, args.name, ""
     with open(os.devnull, "wb") as sink:  # noqa: PTH123 - a device
-        code = run(_serve(Hooks(), args, command, source, sink.fileno()))
+        code = run(_serve(Hooks, args, command, source, sink.fileno()))
     for name in (file.read() or Definitions()).pinned:
         print(one_line(name) or "(instructions)")
     return code
