@@ -18,6 +18,7 @@ from typing import Any
 
 from hookline.core.engine import Context
 from hookline.core.files import other_names, state_folder
+from hookline.core.git_settings import is_harmless_setting
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.interpreter import PACKAGES, off_switch
 from hookline.core.paths import inside_any
@@ -28,7 +29,6 @@ from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import modes
-from hookline.guards.permissions.git_config import is_harmless_setting
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.replies import Reply, ask, deny

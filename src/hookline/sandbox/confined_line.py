@@ -165,8 +165,9 @@ def _own_network(line: ConfinedLine) -> list[int]:
     return doors
 
 
-def _hand_over(policy: Policy, network: str) -> int:
+def _hand_over(line: ConfinedLine, network: str) -> int:
     """Have this process's calls handed over from here on; the descriptor on which they arrive."""
+    policy = line.policy
     kernel.no_new_privileges()
     kernel.limit_capabilities()
     program = seccomp.program(
@@ -175,6 +176,7 @@ def _hand_over(policy: Policy, network: str) -> int:
         scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
         starts=bool(policy.block),
         forks="processes" in policy.limits,
+        reads=bool(line.hidden.inside),
     )
     listener = kernel.install_filter(program)
     kernel.drop_capabilities()
@@ -189,7 +191,7 @@ def _become(line: ConfinedLine, ready: int) -> None:
             doors = _own_network(line)
             rights = line.own_rights()  # made before its calls are handed over
             network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
-            os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line.policy, network), *doors))
+            os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line, network), *doors))
             if rights is not None:
                 rights.enforce()
         except (kernel.Unsupported, OSError) as error:

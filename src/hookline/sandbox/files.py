@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import struct
 
 from hookline.sandbox import kernel, metadata, syscalls
 from hookline.sandbox.exec_policy import quoted
 from hookline.sandbox.judged_line import EBADF, EFAULT, EINVAL, ENOENT, CallMade, JudgedLine, Notice, number_in
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
+from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Refusal, quiet
 
 TYPE_CHECKING = False
@@ -22,7 +22,6 @@ class FileChanges:
 
     def __init__(self, line: JudgedLine) -> None:
         self._line = line
-        self._actor: metadata.Actor | None = None
 
     def table(self) -> Table:
         """The calls that write or change."""
@@ -95,35 +94,28 @@ class FileChanges:
 
     def _make(self, name: str, thread: int, arguments: tuple[int, ...], fd: int) -> None:
         request = metadata.MetadataCall(self._line.memory, thread, arguments)
-        self._actor = self._actor or metadata.Actor()
-        self._actor.act(thread, lambda: metadata.CHANGES[name](request, fd))
+        self._line.callers.act(thread, lambda: metadata.CHANGES[name](request, fd))
 
     def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
         """Whether the kernel answers a call itself: what is to be made is there, or what is to be changed is not."""
         exists = os.path.lexists(place)
-        flags = self._open_flags(name, notice)
-        if flags is not None:
-            return not flags & syscalls.O_WRITES or _open_fails(flags, exists=exists)
+        if name in syscalls.OPEN_FLAGS:
+            return _open_fails(notice[6 + syscalls.OPEN_FLAGS[name]], exists=exists)
         if name in syscalls.MAKES or (name in ("link", "linkat") and position):
             return exists
         return not exists and not position
 
-    def _open_flags(self, name: str, notice: Notice) -> int | None:
-        """What a file is opened for; the flags of `openat2` are in memory, where the filter cannot look."""
-        if name == "openat2":
-            flags: int = struct.unpack("Q", self._line.memory.read(notice[1], notice[6 + 2], 8))[0]
-            return flags
-        at = syscalls.OPEN_FLAGS.get(name)
-        return None if at is None else notice[6 + at]
-
     def _outside(self, name: str, place: str) -> Refusal:
-        what = "change" if name in syscalls.METADATA else "write"
-        folders = ", ".join(f"`{folder}`" for folder in self._line.policy.write or ())
-        reason = f"it is outside {folders}" if folders else "no folder may be written to"
-        guard = self._line.policy.write_guard
-        flag = "--write" if guard == "--write" else "--also"
-        advice = f"to allow it, add `{flag} {quoted(worth_allowing(place))}`"
-        return Refusal(f"to {what} `{place}`", guard, reason, advice, quiet=quiet(place))
+        return outside(self._line.policy, "change" if name in syscalls.METADATA else "write", place)
+
+
+def outside(policy: Policy, what: str, place: str) -> Refusal:
+    """That a place may not be written or changed, and what to add so that it may."""
+    folders = ", ".join(f"`{folder}`" for folder in policy.write or ())
+    reason = f"it is outside {folders}" if folders else "no folder may be written to"
+    flag = "--write" if policy.write_guard == "--write" else "--also"
+    advice = f"to allow it, add `{flag} {quoted(worth_allowing(place))}`"
+    return Refusal(f"to {what} `{place}`", policy.write_guard, reason, advice, quiet=quiet(place))
 
 
 def _open_fails(flags: int, *, exists: bool) -> bool:

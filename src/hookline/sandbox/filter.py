@@ -82,13 +82,16 @@ def _socket(network: str) -> list[Instruction]:
     return [_load_argument(0), *(each for row in families for each in _if_equal(*row)), _answer(NOTIFY)]
 
 
-def blocks(*, network: str, scoped_signals: bool, starts: bool, forks: bool = False) -> dict[str, list[Instruction]]:
+def blocks(
+    *, network: str, scoped_signals: bool, starts: bool, forks: bool = False, reads: bool = False
+) -> dict[str, list[Instruction]]:
     """What happens at each call that is looked at, by its name; `network` is `all`, `tcp` or `none`."""
     found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
-    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect", "bind")}
+    found |= {name: [_answer(NOTIFY)] for name in ("execve", "execveat", "connect", "bind", *syscalls.CREDENTIALS)}
     found |= {name: [_answer(ERRNO | ENOSYS)] for name in syscalls.ABSENT}
-    found["open"] = _when_any_bit(1, syscalls.O_WRITES, NOTIFY)
-    found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
+    if not reads:
+        found["open"] = _when_any_bit(1, syscalls.O_WRITES, NOTIFY)
+        found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
     found["clone"] = _when_any_bit(0, syscalls.NAMESPACES, NOTIFY)
     found["ioctl"] = _ioctl()
     found["keyctl"] = _notify_if_any(0, syscalls.KEY_CHANGES)
@@ -115,16 +118,17 @@ _MADE: dict[tuple[str | bool, ...], bytes] = {}
 
 
 def program(
-    machine: str, *, network: str = "all", scoped_signals: bool = True, starts: bool = True, forks: bool = False
-) -> bytes:
+    machine: str, *, network: str = "all", scoped_signals: bool = True, starts: bool = True, forks: bool = False,
+    reads: bool = False,
+) -> bytes:  # fmt: skip
     """The filter as the kernel takes it; programs of another architecture can call nothing at all.
 
     With `starts` a program that has started is looked at once more, before its own code runs; with `forks` processes
-    are counted.
+    are counted; with `reads` every file is opened by the supervisor.
     """
-    wanted = (machine, network, scoped_signals, starts, forks)
+    wanted = (machine, network, scoped_signals, starts, forks, reads)
     if wanted not in _MADE:
-        found = blocks(network=network, scoped_signals=scoped_signals, starts=starts, forks=forks)
+        found = blocks(network=network, scoped_signals=scoped_signals, starts=starts, forks=forks, reads=reads)
         _MADE[wanted] = _program(machine, found)
     return _MADE[wanted]
 

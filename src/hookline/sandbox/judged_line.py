@@ -7,6 +7,7 @@ name, each with the method that answers it. The supervisor joins these tables an
 from __future__ import annotations
 
 from hookline.sandbox import kernel
+from hookline.sandbox.callers import Callers
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
@@ -37,17 +38,23 @@ class CallAnswered(Exception):
 
 
 class JudgedLine:
-    """What the judges of one line share: its policy, where it may write, what was there before, and who is calling."""
+    """What the judges of one line share: its policy, where it may write, what was there before, and who is calling.
+
+    `roots` are the folders in which files are protected, `hidden` the secrets in them.
+    """
 
     def __init__(
         self, policy: Policy, places: WritablePlaces | None, others: OutsideResources, reporter: Reporter,
-        temporary: str = "",
+        temporary: str = "", *, roots: tuple[str, ...] = (), hidden: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.policy: Policy = policy
         self.places: WritablePlaces | None = places
         self.others: OutsideResources = others
         self.saw = reporter.saw
         self.temporary: str = temporary
+        self.roots: tuple[str, ...] = roots
+        self.hidden: tuple[str, ...] = hidden
+        self.callers: Callers = Callers()
         self.memory: kernel.Memory = kernel.Memory()
         self.listener: int = -1
 

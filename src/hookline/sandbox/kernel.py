@@ -12,7 +12,7 @@ from hookline.sandbox.syscalls import MACHINES, NUMBERS
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _RECEIVE, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
-_ADD_DESCRIPTOR, _CLOSE_ON_EXEC = 0x40182103, 0o2000000
+_ADD_DESCRIPTOR, _CLOSE_ON_EXEC, _AND_ANSWER = 0x40182103, 0o2000000, 2
 _PIDFD_THREAD = 0o200
 _SYNC_WAKE_UP = 1
 _CONTINUE = 1
@@ -297,6 +297,22 @@ def add_descriptor(listener: int, notice: int, descriptor: int, *, inherit: bool
     asked = bytearray(struct.pack("QIIII", notice, 0, descriptor, 0, 0 if inherit else _CLOSE_ON_EXEC))
     number: int = fcntl.ioctl(listener, _ADD_DESCRIPTOR, asked)
     return number
+
+
+def hand_over_descriptor(listener: int, notice: int, fd: int, flags: int) -> None:
+    """Answer a call with a copy of a descriptor of ours; `flags` may say that programs do not inherit it."""
+    fcntl.ioctl(listener, _ADD_DESCRIPTOR, struct.pack("QIIII", notice, _AND_ANSWER, fd, 0, flags))
+
+
+def makes_calls() -> bool:
+    """Whether a supervisor can make calls in a line's name: a signal must not have the caller make one twice (5.19)."""
+    try:
+        call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | _WAIT_KILLABLE), None)
+    except OSError as error:
+        return error.errno == _EFAULT
+    except Unsupported:
+        pass
+    return False
 
 
 def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:

@@ -47,13 +47,15 @@ class OpenedPath:
             os.close(self.fd)
 
 
-def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = True) -> OpenedPath:
+def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = True, base: int = -1) -> OpenedPath:
     """Where a path of another process leads; `self`, standard streams and descriptors in it are that process's own.
 
     The kernel reads the path. Only where it comes upon a link of procfs, which would lead it to us, is the path walked
     by hand. A file that is still to be made has a place, too; what is no file keeps the name the kernel has for it.
+    A path from a folder that is open here is read from `base`, which stays open.
     """
-    base = os.open(_start(thread, folder, path), _LOOK)
+    ours = base >= 0 and not path.startswith("/")
+    base = os.dup(base) if ours else os.open(_start(thread, folder, path), _LOOK)
     if not path:
         return OpenedPath(name_of(base), base)
     try:
@@ -65,6 +67,19 @@ def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = Tr
         raise
     os.close(base)
     return OpenedPath(name_of(found), found)
+
+
+def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple[OpenedPath, str]:
+    """The folder that a path's last name lies in, and that name; `.` for the folder itself. ENOENT if there is none."""
+    if not path:
+        raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+    way, slash, name = path.rstrip("/").rpartition("/")
+    if name in ("", ".", ".."):
+        way, name = path, "."
+    parent = resolve_in_process(thread, folder, way or ("/" if slash else ""), base=base)
+    if parent.fd < 0:
+        raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+    return parent, name
 
 
 def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:

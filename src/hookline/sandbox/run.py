@@ -140,7 +140,10 @@ class _Watch:
         self._caller = Reporter(line.policy.call)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
-        self._supervisor = Supervisor(line.policy, places, OutsideResources(), self._caller, self._temporary)
+        self._supervisor = Supervisor(
+            line.policy, places, OutsideResources(), self._caller, self._temporary,
+            roots=tuple(line.room.projects or ()), hidden=tuple(line.hidden.inside),
+        )  # fmt: skip
         self._limits: UsageLimits | None = None
         if line.policy.limits:
             from hookline.sandbox.processes import UsageLimits

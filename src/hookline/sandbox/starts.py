@@ -38,6 +38,7 @@ class ProgramStarts:
 
     def _start(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
+        self._line.callers.forget()  # a program may have other rights than the one before it
         at = 0 if name == "execve" else 1
         folder = syscalls.AT_FDCWD if name == "execve" else signed(arguments[0])
         given = os.fsdecode(self._line.memory.text(thread, arguments[at]))

@@ -26,8 +26,12 @@ class Supervisor:
         others: OutsideResources,
         reporter: Reporter,
         temporary: str = "",
+        *,
+        roots: tuple[str, ...] = (),
+        hidden: tuple[str, ...] = (),
     ) -> None:
-        self._line, self._reporter = JudgedLine(policy, places, others, reporter, temporary), reporter
+        self._line = JudgedLine(policy, places, others, reporter, temporary, roots=roots, hidden=hidden)
+        self._reporter = reporter
         self._starts = ProgramStarts(self._line)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
@@ -44,8 +48,11 @@ class Supervisor:
         The first call of a line is the start of its program: nothing more is needed to let that go.
         """
         from hookline.sandbox.files import FileChanges
+        from hookline.sandbox.opens import OpenCalls
         from hookline.sandbox.processes import OtherProcesses
+        from hookline.sandbox.protected import ProtectedPaths
         from hookline.sandbox.sockets import Sockets
+        from hookline.sandbox.writes import NameCalls
 
         if self._line.places is not None:
             self._line.places.look()
@@ -54,6 +61,10 @@ class Supervisor:
         for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()
         self._judges |= Sockets(self._line, self._egress).table()
+        if kernel.makes_calls():
+            protected = ProtectedPaths.of(self._line.policy, self._line.roots)
+            for maker in (NameCalls, OpenCalls):
+                self._judges |= maker(self._line, protected).table()
 
     def answer(self, listener: int, notice: Notice) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""

@@ -42,7 +42,10 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
     "sched_setattr": (314, 274), "shmat": (30, 196), "shmctl": (31, 195), "semop": (65, 193), "semtimedop": (220, 192),
     "semctl": (66, 191), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "add_key": (248, 217),
-    "keyctl": (250, 219), "ptrace": (101, 117), "fork": (57, -1), "vfork": (58, -1),
+    "keyctl": (250, 219), "statx": (332, 291), "umask": (95, 166), "setuid": (105, 146), "setgid": (106, 144),
+    "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
+    "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152),
+    "ptrace": (101, 117), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -65,14 +68,16 @@ class Paths:
 
 WRITES: dict[str, Paths] = {
     "open": Paths((-1, 0), follow=True), "creat": Paths((-1, 0), follow=True), "openat": Paths((0, 1), follow=True),
-    "openat2": Paths((0, 1), follow=True), "truncate": Paths((-1, 0), follow=True),
+    "truncate": Paths((-1, 0), follow=True),
     "unlink": Paths((-1, 0)), "unlinkat": Paths((0, 1)), "rmdir": Paths((-1, 0)),
     "rename": Paths((-1, 0), (-1, 1)), "renameat": Paths((0, 1), (2, 3)), "renameat2": Paths((0, 1), (2, 3)),
     "link": Paths((-1, 0), (-1, 1)), "linkat": Paths((0, 1), (2, 3)),
     "symlink": Paths((-1, 1)), "symlinkat": Paths((1, 2)), "mkdir": Paths((-1, 0)), "mkdirat": Paths((0, 1)),
     "mknod": Paths((-1, 0)), "mknodat": Paths((0, 1)),
 }  # fmt: skip
-"""Calls that change what a folder or a file holds. Landlock holds these; we look at them to say why they fail."""
+"""Calls that change what a folder or a file holds. Landlock keeps them inside; the supervisor makes them."""
+OPENS = ("open", "openat", "creat")
+"""Those of them that open a file."""
 
 METADATA: dict[str, Paths] = {
     "chmod": Paths((-1, 0), follow=True), "fchmod": Paths((0, -1)), "fchmodat": Paths((0, 1), follow=True),
@@ -106,8 +111,11 @@ REFUSED: dict[str, str] = {
 }  # fmt: skip
 """Calls that no line needs and that could undo a confinement or change the machine; each with what it would do."""
 
-ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2")
 """Calls that a filter cannot look into; programs that meet ENOSYS use the older ones."""
+CREDENTIALS = ("umask", "setuid", "setgid", "setreuid", "setregid", "setgroups", "setresuid", "setresgid", "setfsuid",
+               "setfsgid")  # fmt: skip
+"""Calls after which a thread makes files with another mode or as another user."""
 
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 """Calls that reach other processes; Landlock holds them from version 6 on."""
@@ -165,4 +173,5 @@ MAKES = ("mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat")
 """Calls that fail where something is already."""
 AT_FDCWD = -100
 AT_NO_FOLLOW = 0x100
+AT_REMOVE_FOLDER = 0x200
 AT_EMPTY_PATH = 0x1000

@@ -20,8 +20,9 @@ CACHES = {
 class WritableDirs:
     """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
 
-    def __init__(self, granted: list[str] | None, temporary: str, caches: str) -> None:
-        self.granted, self.temporary, self.caches = granted, temporary, caches
+    def __init__(self, projects: list[str] | None, temporary: str, caches: str) -> None:
+        self.projects, self.temporary, self.caches = projects, temporary, caches
+        self.granted = None if projects is None else [*projects, caches, temporary, *open_files()]
 
     @classmethod
     def make(cls, policy: Policy) -> WritableDirs:
@@ -31,8 +32,7 @@ class WritableDirs:
         key = blake2s("\0".join(sorted(policy.write)).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
         temporary = temporary_folder(key)
         caches = cache_folder(key, temporary)
-        given = [*policy.write, *worktree_folders(policy.write)]
-        return cls([*given, caches, temporary, *open_files()], temporary, caches)
+        return cls([*policy.write, *worktree_folders(policy.write)], temporary, caches)
 
     @property
     def places(self) -> list[str]:

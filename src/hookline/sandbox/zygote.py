@@ -16,7 +16,8 @@ import struct
 from contextlib import suppress
 
 from hookline.core import template
-from hookline.sandbox import check, confined_line, kernel, libc, main, metadata, run, signals, sockets, supervisor
+from hookline.sandbox import check, confined_line, files, kernel, libc, main, opens, processes, run, signals, sockets
+from hookline.sandbox import supervisor, writes
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
@@ -36,7 +37,7 @@ FREE = 10
 """Descriptors of a line have numbers below this one; everything of ours is above."""
 SETTLE = 0.05
 """Seconds after a line in which the next crew is not made yet: the line needs the processors more."""
-_WARM = (check, metadata, sockets, supervisor)
+_WARM = (check, files, opens, processes, sockets, supervisor, writes)
 """Read before the first line comes."""
 _STREAMS = 3
 _WATCHED = b"w"

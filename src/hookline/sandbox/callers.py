@@ -1,0 +1,100 @@
+"""Whose call it is: what the supervisor does in a thread's name it does with that thread's rights and umask."""
+
+from __future__ import annotations
+
+import os
+
+from hookline.sandbox import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
+
+_SYS_PTRACE = 1 << 19
+_MOST_KNOWN = 512
+
+
+class Rights:
+    """User, group, further groups, capabilities and umask, as files see them; `file` tells threads apart."""
+
+    __slots__ = ("capabilities", "file", "group", "groups", "umask", "user")
+
+    def __init__(self, user: int, group: int, groups: list[int], capabilities: int, umask: int) -> None:
+        self.user, self.group, self.groups, self.capabilities = user, group, groups, capabilities
+        self.umask, self.file = umask, 0
+
+    def same(self, other: Rights) -> bool:
+        """Whether files see no difference."""
+        mine = (self.user, self.group, self.groups, self.capabilities & ~_SYS_PTRACE)
+        return mine == (other.user, other.group, other.groups, other.capabilities & ~_SYS_PTRACE)
+
+
+def rights_of(thread: int | str) -> Rights:
+    """What the kernel says of a thread."""
+    text = kernel.content(f"/proc/{thread}/status").decode("utf-8", "replace")
+    lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    groups = [int(group) for group in lines["Groups"].split()]
+    user, group = int(lines["Uid"].split()[3]), int(lines["Gid"].split()[3])
+    return Rights(user, group, groups, int(lines["CapEff"], 16), int(lines.get("Umask", "022"), 8))
+
+
+class Callers:
+    """Acts with a caller's rights, and takes its own back.
+
+    Only root has any to put down. Who is not root cannot become another user in a confined line, so that the
+    supervisor's rights are the line's. Root's supervisor keeps to the capabilities that the line has, but for the one
+    to look into its processes. What is known of a thread is forgotten when any of the line changes its own rights.
+    """
+
+    def __init__(self) -> None:
+        self._own: Rights | None = None
+        self._known: dict[int, Rights] = {}
+        self._umask = -1
+
+    def forget(self) -> None:
+        """Rights or umask of a thread change."""
+        self._known.clear()
+
+    def act(self, thread: int, deed: Callable[[], Result]) -> Result:
+        """Do something as the thread would; OSError where that thread may not."""
+        own = self._own or self._settle()
+        theirs = self._rights(thread, own)
+        if theirs.umask != self._umask:
+            os.umask(theirs.umask)
+            self._umask = theirs.umask
+        if not own.capabilities or theirs.same(own):
+            return deed()
+        self._become(theirs, theirs.capabilities & own.capabilities)
+        try:
+            return deed()
+        finally:
+            kernel.use_capabilities(own.capabilities)
+            self._become(own, own.capabilities)
+
+    def _settle(self) -> Rights:
+        own = rights_of("self")
+        if own.capabilities:
+            own.capabilities &= sum(1 << each for each in kernel.KEPT_CAPABILITIES) | _SYS_PTRACE
+            kernel.use_capabilities(own.capabilities)
+        self._own = own
+        return own
+
+    def _rights(self, thread: int, own: Rights) -> Rights:
+        file = os.stat(f"/proc/{thread}").st_ino if own.capabilities else 0
+        known = self._known.get(thread)
+        if known is None or known.file != file:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[thread] = rights_of(thread)
+            known.file = file
+        return known
+
+    def _become(self, rights: Rights, capabilities: int) -> None:
+        """Groups first: changing them takes a capability."""
+        if rights.groups != os.getgroups():
+            os.setgroups(rights.groups)
+        kernel.use_identity(rights.user, rights.group)
+        kernel.use_capabilities(capabilities)

@@ -1,0 +1,198 @@
+"""Files that are opened: by the supervisor, which hands them over, where they are opened for writing.
+
+Where a secret lies in a folder that the line may write to, every file is opened here. `writes` says why.
+"""
+
+from __future__ import annotations
+
+import _thread
+import fcntl
+import os
+import stat
+
+from hookline.core.paths import inside_any
+from hookline.sandbox import kernel, syscalls
+from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
+from hookline.sandbox.outside import signed
+from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
+from hookline.sandbox.protected import OPENS, ProtectedPaths
+from hookline.sandbox.reports import Refusal
+from hookline.sandbox.writes import Place, Refused, WriteJudge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hookline.sandbox.judged_line import Table
+
+_ENOENT, _ENXIO, _ENOTDIR, _ELOOP = 2, 6, 20, 40
+_MOST_LINKS = 40
+_QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
+_LOOK = os.O_PATH | os.O_CLOEXEC
+_TERMINALS = range(136, 144)
+
+
+class OpenCalls(WriteJudge):
+    """The calls that open files, each made by the supervisor."""
+
+    def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
+        super().__init__(line, protected)
+        self._hidden = _identities(line.hidden)
+        self._pointers: list[str] = []
+
+    def table(self) -> Table:
+        """The calls that open."""
+        return dict.fromkeys(syscalls.OPENS, self._open)
+
+    def _open(self, name: str, notice: Notice) -> Refusal | None:
+        """Open a file and hand it over."""
+        if self._line.places is None:
+            return None
+        thread, arguments = notice[1], notice[6:]
+        folder, path, flags, mode = _opening(name, arguments)
+        if flags & os.O_PATH:
+            return None  # the flags are in a register: nothing can be written, nor read
+        text = os.fsdecode(self._line.memory.text(thread, path))
+        try:
+            fd = self._line.callers.act(thread, lambda: self._opened(notice, folder, text, flags, mode))
+        except Refused as refused:
+            return refused.refusal
+        self._hand_over(notice, fd, flags)
+        raise CallAnswered
+
+    def _opened(self, notice: Notice, folder: int, text: str, flags: int, mode: int) -> int:
+        """A file that is open: links at the end of its path are read here, one after the other."""
+        base = -1
+        try:
+            for _ in range(_MOST_LINKS):
+                parent, last = resolve_parent(notice[1], folder, text + "." if text.endswith("/") else text, base)
+                if base >= 0:
+                    os.close(base)
+                base = parent.fd
+                found = self._open_name(notice, Place(parent, last), flags, mode)
+                if isinstance(found, int):
+                    return found
+                text = found
+        finally:
+            if base >= 0:
+                os.close(base)
+        raise OSError(_ELOOP, os.strerror(_ELOOP))
+
+    def _open_name(self, notice: Notice, place: Place, flags: int, mode: int) -> int | str:
+        """A file that is open, or what the link says that lies there."""
+        writes = flags & syscalls.O_WRITES
+        if writes:
+            self._judge(place, OPENS)
+        elif not flags & os.O_NONBLOCK and _is_pipe(place):
+            return self._wait_to_open(notice, place, flags)
+        try:
+            fd = os.open(place.name, (flags & ~os.O_TRUNC) | _QUICK, mode & 0o7777, dir_fd=place.folder.fd)
+        except OSError as error:
+            if error.errno in (_ELOOP, _ENOTDIR) and not flags & os.O_NOFOLLOW:
+                if kernel.is_proc(place.folder.fd):
+                    return self._open_behind(notice, place, flags)
+                try:
+                    return os.readlink(place.name, dir_fd=place.folder.fd)
+                except OSError:
+                    raise error from None
+            if error.errno == _ENXIO and not flags & os.O_NONBLOCK:
+                return self._wait_to_open(notice, place, flags)
+            raise (self._explained(error, place) if writes else error) from None
+        self._note(place, flags, fd)
+        return fd
+
+    def _open_behind(self, notice: Notice, place: Place, flags: int) -> int:
+        """The file behind a link of procfs, which says no path: a descriptor of the caller, a folder, a program."""
+        with OpenedPath("", os.open(place.name, _LOOK, dir_fd=place.folder.fd)) as file:
+            path = name_of(file.fd)
+            if flags & syscalls.O_WRITES:
+                self._judge_path(path, OPENS)
+            try:
+                return os.open(file.opened, (flags & ~_MAKING) | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            except OSError as error:
+                raise self._explained(error, OpenedPath(path)) from None
+
+    def _wait_to_open(self, notice: Notice, place: Place, flags: int) -> int:
+        """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
+        if place.path == "/dev/tty":
+            return os.open(_terminal(notice[1]), (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
+        pipe = os.open(place.name, _LOOK | os.O_NOFOLLOW, dir_fd=place.folder.fd)
+        _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
+        raise CallAnswered
+
+    def _open_slowly(self, listener: int, notice: Notice, pipe: int, flags: int) -> None:
+        try:
+            fd = os.open(f"/proc/self/fd/{pipe}", (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
+            self._hand_over(notice, fd, flags, listener)
+        except OSError as error:
+            kernel.respond(listener, notice[0], error.errno)
+        finally:
+            os.close(pipe)
+
+    def _hand_over(self, notice: Notice, fd: int, flags: int, listener: int = -1) -> None:
+        """Give an open file to the caller, emptied and waiting as it asked."""
+        listener = listener if listener >= 0 else self._line.listener
+        try:
+            facts = os.fstat(fd)
+            if flags & os.O_TRUNC and stat.S_ISREG(facts.st_mode):
+                os.truncate(f"/proc/self/fd/{fd}", 0)
+            if not flags & os.O_NONBLOCK:
+                fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
+            kernel.hand_over_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != _ENOENT:  # else the caller has ended
+                kernel.respond(listener, notice[0], error.errno or EACCES)
+        finally:
+            os.close(fd)
+
+    def _note(self, place: Place, flags: int, fd: int) -> None:
+        """Note what was opened, and refuse what is hidden."""
+        if flags & syscalls.O_WRITES:
+            if not place.path.startswith("/dev/"):
+                self._line.saw("written", place.path)
+            if place.name == ".git":
+                self._pointers.append(place.path)
+        if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY:
+            facts = os.fstat(fd)
+            if (facts.st_dev, facts.st_ino) in self._hidden or inside_any(place.path, self._line.hidden):
+                os.close(fd)
+                advice = f"to allow it, add `--show {place.path}`"
+                raise Refused(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
+
+
+def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Folder, path, flags and mode of a call that opens."""
+    if name == "creat":
+        return syscalls.AT_FDCWD, arguments[0], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, arguments[1]
+    if name == "open":
+        return syscalls.AT_FDCWD, arguments[0], arguments[1] & 0xFFFFFFFF, arguments[2]
+    return signed(arguments[0]), arguments[1], arguments[2] & 0xFFFFFFFF, arguments[3]
+
+
+def _is_pipe(place: Place) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _terminal(thread: int) -> str:
+    """The terminal that a thread belongs to."""
+    number = int(kernel.content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
+    if os.major(number) not in _TERMINALS:
+        raise OSError(_ENXIO, os.strerror(_ENXIO))
+    return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
+
+
+def _identities(places: tuple[str, ...]) -> set[tuple[int, int]]:
+    """The files that lie in some places, by what they are."""
+    found = set()
+    for place in places:
+        for folder, _, names in (os.path.split(place)[0], (), [os.path.basename(place)]), *os.walk(place):
+            for name in names:
+                try:
+                    facts = os.stat(f"{folder}/{name}")
+                except OSError:
+                    continue
+                if stat.S_ISREG(facts.st_mode):
+                    found.add((facts.st_dev, facts.st_ino))
+    return found

@@ -1,0 +1,161 @@
+"""Files in writable folders that run later, outside: git's hooks and settings, those of agents and editors, programs.
+
+A line may write to its project, but what it leaves in these places would be run by its user. They are protected where
+they do not exist yet, too. What lies in a folder that the line itself has made is its own.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+
+from hookline.core.paths import inside_any
+from hookline.sandbox import kernel, libc
+from hookline.sandbox.policy import Policy
+from hookline.sandbox.syscalls import AT_FDCWD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NAMES = frozenset(
+    """
+    .claude .claude.json .mcp.json .codex .gemini .qwen .copilot .kimi-code .grok .vibe .openhands .cline .clinerules
+    .opencode opencode.json opencode.jsonc crush.json .crush.json .cursor .windsurf .codeium .factory .kiro .augment
+    .vscode .idea .devcontainer .envrc
+    """.split()  # noqa: SIM905 - a column of quotes would not read better
+)
+"""Settings of agents, editors and shells, wherever they lie in a project."""
+FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
+"""Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
+_GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
+_PLAIN = {name for name in NAMES if name[0] != "."} | {*_GIT_FILES, "hooks"}
+"""Names that count and do not start with a dot."""
+_GIT_CONTENT = ("objects", "refs", "logs", "index", "info", "rebase-merge", "rebase-apply")
+"""What git keeps in a repository, where a name such as `hooks` is a branch's or a file's."""
+SETTINGS = ("config", "config.worktree")
+"""Files of a repository that git replaces as a whole, so that what is new in them can be judged."""
+OPENS, MAKES, MAKES_FOLDER, REMOVES, MOVES = "open", "make", "make a folder", "remove", "move"
+"""What is done with a name: an open for writing, a new entry, a new folder, an end, a move to another name."""
+_COARSE = 5  # the clock that the kernel takes a file's times from
+_BIRTH, _BIRTH_AT, _STATX = 0x800, 80, 256
+
+
+class ProtectedPaths:
+    """Which names may not be written, by the folder that each lies in and by what the kernel calls that folder."""
+
+    def __init__(
+        self, roots: Iterable[str], also: Iterable[str] = (), free: tuple[str, ...] = (), path: str = ""
+    ) -> None:
+        self._roots = sorted(roots, key=len, reverse=True)
+        self._also = {place.casefold(): place for place in also}
+        self._free = free
+        self._began = time.clock_gettime_ns(_COARSE)
+        programs = [os.path.realpath(folder) for folder in path.split(":") if folder]
+        self._programs = {folder for folder in programs if inside_any(folder, self._roots)}
+        self._elsewhere = [folder for folder in programs if folder not in self._programs]
+
+    @classmethod
+    def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
+        """What is protected in some folders."""
+        return cls(roots, policy.protect, policy.unprotect, os.environ.get("PATH", ""))
+
+    def problem(self, folder: str, name: str, act: str) -> str:
+        """Why a name in a folder may not be written; empty if it may."""
+        low, under = name.casefold(), folder.casefold()
+        if folder in self._programs and act != REMOVES and self._is_elsewhere(name):
+            found = "a program of this name lies elsewhere in PATH"
+        elif self._also and (place := self._named(f"{under}/{low}", act)):
+            found = f"`{place}` is protected"
+        elif "/." not in under and low[:1] != "." and low not in _PLAIN and "/hooks" not in under:
+            return ""
+        elif not inside_any(folder, self._roots):
+            return ""  # the line's own temporary folder and caches
+        else:
+            found = self._settings(folder, name, act) or self._git(folder, name, act)
+        return "" if found and self._free and inside_any(f"{folder}/{name}", self._free) else found
+
+    def _is_elsewhere(self, name: str) -> bool:
+        return any(os.access(f"{folder}/{name}", os.X_OK) for folder in self._elsewhere)
+
+    def _named(self, place: str, act: str) -> str:
+        """The place given that a name is, lies in or, where the name itself goes away, lies above."""
+        for low, given in self._also.items():
+            if inside_any(place, (low,)) or (act in (REMOVES, MOVES) and inside_any(low, (place,))):
+                return given
+        return ""
+
+    def _settings(self, folder: str, name: str, act: str) -> str:
+        """Whether a name is, or lies in, settings of an agent or an editor, below the folder that was granted."""
+        root = next((root for root in self._roots if inside_any(folder, (root,))), "")
+        parts = [*folder[len(root) :].split("/"), name]
+        for at, part in enumerate(parts):
+            low = part.casefold()
+            if low not in NAMES or (at + 1 < len(parts) and parts[at + 1] in FREE):
+                continue
+            holder = root + "/".join(parts[:at])
+            new_folder = act == MAKES_FOLDER and at == len(parts) - 1
+            if new_folder or self._is_own(holder) or (act == REMOVES and holder not in self._roots):
+                return ""
+            return f"`{part}` sets up what runs outside"
+        return ""
+
+    def _git(self, folder: str, name: str, act: str) -> str:
+        """Whether a name decides what git runs, in a repository or where there may be one."""
+        parts = [*folder.split("/"), name]
+        lows = [part.casefold() for part in parts]
+        at = lows.index(".git") if ".git" in lows else -1
+        if at < 0:
+            return self._bare(parts, act)
+        holder, rest = "/".join(parts[:at]) or "/", lows[at + 1 :]
+        if self._is_own(holder):
+            return ""
+        if not rest:
+            return self._repository(f"{holder}/{parts[at]}", holder, act)
+        if act == REMOVES and holder not in self._roots:
+            return ""
+        return _decides(rest, act, exists=os.path.lexists(f"{folder}/{name}"))
+
+    def _repository(self, place: str, holder: str, act: str) -> str:
+        """`.git` itself: it may be made, as a folder or as a pointer, but stays where and what it is."""
+        there = os.path.lexists(place)
+        if act == MAKES_FOLDER or (act == OPENS and not there) or (act == REMOVES and holder not in self._roots):
+            return ""
+        return "it is the repository of what lies beside it" if there or act in (MAKES, MOVES) else ""
+
+    def _bare(self, parts: list[str], act: str) -> str:
+        """A repository without `.git` is known by what lies in it."""
+        for at, part in enumerate(parts):
+            top = "/".join(parts[:at])
+            if part != "hooks" and (part not in _GIT_FILES or at + 1 < len(parts)):
+                continue
+            if all(os.path.lexists(f"{top}/{name}") for name in ("HEAD", "objects")) and not self._is_own(top):
+                return "" if act == REMOVES else _decides(parts[at:], act, exists=os.path.lexists("/".join(parts)))
+        return ""
+
+    def _is_own(self, folder: str) -> bool:
+        """Whether a folder was made since the line began, and so by the line."""
+        facts = libc.buffer(_STATX)
+        try:
+            kernel.call("statx", libc.c_int(AT_FDCWD), os.fsencode(folder), libc.c_int(0), libc.c_uint(_BIRTH), facts)
+        except OSError:
+            return False
+        mask, (seconds, nanoseconds) = struct.unpack_from("I", facts)[0], struct.unpack_from("qI", facts, _BIRTH_AT)
+        return bool(mask & _BIRTH) and seconds * 1_000_000_000 + nanoseconds >= self._began
+
+
+def _decides(rest: list[str], act: str, *, exists: bool) -> str:
+    """Whether a name inside a repository decides what git runs: its hooks, its settings, and where both lie."""
+    inner = rest[0] in ("modules", "worktrees")
+    if rest == ["info", "attributes"]:
+        return "it sets up what git runs"
+    if any(part in _GIT_CONTENT for part in rest[:-1]) or (rest[0] in _GIT_CONTENT and not inner):
+        return ""
+    if "hooks" in rest[:-1] and not (rest[-1].endswith(".sample") and act != MOVES):
+        return "git runs what lies there"
+    if rest[-1] == "hooks":
+        return "" if act == MAKES_FOLDER else "git runs what lies there"
+    if rest[-1] in _GIT_FILES and (exists or not inner or rest[-1] in SETTINGS):
+        return "it sets up what git runs"
+    return ""

@@ -1,0 +1,234 @@
+"""Names that are made, moved and removed: all of these calls are made here, in the line's name.
+
+Were the kernel to make a call after it has been judged, it would read the path again, and a line that swaps a name in
+between would write elsewhere. So the folder is opened here, judged by the name that the kernel has for it, and the call
+made in that very folder, one call after the other: what was judged cannot move before it is used. This process is held
+to the line's own rules by Landlock, so that a mistake here cannot write outside.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hookline.sandbox import kernel, libc, syscalls
+from hookline.sandbox.files import outside
+from hookline.sandbox.judged_line import EACCES, EPERM, CallAnswered, CallMade, JudgedLine, Notice
+from hookline.sandbox.outside import signed
+from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
+from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
+from hookline.sandbox.reports import Refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hookline.sandbox.judged_line import Table
+
+_ENOENT, _EXDEV = 2, 18
+_EXCHANGE, _FOLLOW = 2, 0x400
+_MOST_TEXT = 1 << 20
+_ACTS = {"unlink": REMOVES, "unlinkat": REMOVES, "rmdir": REMOVES, "mkdir": MAKES_FOLDER, "mkdirat": MAKES_FOLDER}
+
+
+class Refused(Exception):
+    """A call that is not made, and is reported."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+
+
+class Place:
+    """A name in an open folder."""
+
+    __slots__ = ("folder", "name", "path")
+
+    def __init__(self, folder: OpenedPath, name: str, *, slash: bool = False) -> None:
+        self.folder, self.name = folder, name + "/" if slash and name != "." else name
+        self.path = folder.path if name == "." else f"{folder.path.rstrip('/')}/{name}"
+
+
+class WriteJudge:
+    """Judges what a name is about to be used for, and explains what fails."""
+
+    def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
+        self._line, self._protected = line, protected
+
+    @property
+    def _guard(self) -> str:
+        return self._line.policy.write_guard
+
+    def _problem(self, place: Place, act: str) -> str:
+        return self._protected.problem(place.folder.path, place.name.rstrip("/"), act) if place.name != "." else ""
+
+    def _judge(self, place: Place, act: str) -> None:
+        if self._line.others.own(place.path):
+            raise Refused(outside(self._line.policy, "write", place.path))
+        problem = self._problem(place, act)
+        if problem:
+            self._refuse(place.path, problem)
+
+    def _judge_path(self, path: str, act: str) -> None:
+        """Judge a file that is open by the name that the kernel has for it; what has none lies in no folder."""
+        folder, _, name = path.rpartition("/")
+        if path.startswith("/"):
+            self._judge(Place(OpenedPath(folder or "/"), name or "."), act)
+
+    def _refuse(self, path: str, problem: str) -> None:
+        raise Refused(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
+
+    def _explained(self, error: OSError, *places: Place | OpenedPath) -> Exception:
+        """The error, or the refusal to report where the kernel says no because a place is outside."""
+        assert self._line.places is not None
+        beyond = next((place.path for place in places if not self._line.places.hold(place.path)), "")
+        if beyond and error.errno in (EACCES, EPERM, _EXDEV):
+            return Refused(outside(self._line.policy, "write", beyond))
+        return error
+
+
+class NameCalls(WriteJudge):
+    """The calls that make, move and remove names, each made by the supervisor."""
+
+    def table(self) -> Table:
+        """These calls, and those after which a caller is another one."""
+        table: Table = {name: self._make for name in syscalls.WRITES if name not in syscalls.OPENS}
+        return table | dict.fromkeys(syscalls.CREDENTIALS, self._forget)
+
+    def _forget(self, _name: str, _notice: Notice) -> Refusal | None:
+        self._line.callers.forget()
+        return None
+
+    def _make(self, name: str, notice: Notice) -> Refusal | None:
+        """Make, move or remove a name."""
+        if self._line.places is None:
+            return None
+        named = {"link": self._link, "linkat": self._link, "truncate": self._truncate}
+        deed = named.get(name, self._make_names)
+        try:
+            self._line.callers.act(notice[1], lambda: deed(name, notice))
+        except Refused as refused:
+            return refused.refusal
+        raise CallMade
+
+    def _make_names(self, name: str, notice: Notice) -> None:
+        places: list[Place] = []
+        try:
+            for folder, path in syscalls.WRITES[name].pairs:
+                places.append(self._place(name, notice, folder, path))
+            if not self._line.waits(notice):
+                raise CallAnswered
+            self._change(name, notice, places)
+        except OSError as error:
+            raise self._explained(error, *places) from None
+        finally:
+            for place in places:
+                os.close(place.folder.fd)
+        for place in places:
+            self._line.saw("written", place.path)
+
+    def _place(self, name: str, notice: Notice, folder: int, path: int) -> Place:
+        thread, arguments = notice[1], notice[6:]
+        text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
+        at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
+        return Place(*resolve_parent(thread, at, text), slash=text.endswith("/") and not name.startswith("mkdir"))
+
+    def _change(self, name: str, notice: Notice, places: list[Place]) -> None:
+        thread, arguments, (first, last) = notice[1], notice[6:], (places[0], places[-1])
+        fd, at = first.folder.fd, last.folder.fd
+        if name.startswith("rename"):
+            self._rename(first, last, arguments[4] & 0xFFFFFFFF if name == "renameat2" else 0)
+            return
+        self._judge(last, _ACTS.get(name, MAKES))
+        if name in ("unlink", "unlinkat"):
+            remove = os.rmdir if name == "unlinkat" and arguments[2] & syscalls.AT_REMOVE_FOLDER else os.unlink
+            remove(last.name, dir_fd=at)
+        elif name == "rmdir":
+            os.rmdir(last.name, dir_fd=at)
+        elif name.startswith("mkdir"):
+            os.mkdir(last.name, arguments[1 if name == "mkdir" else 2] & 0o7777, dir_fd=at)
+        elif name.startswith("symlink"):
+            os.symlink(self._line.memory.text(thread, arguments[0]), os.fsencode(last.name), dir_fd=at)
+        else:
+            os.mknod(last.name, arguments[1 if name == "mknod" else 2] & 0xFFFFFFFF, dir_fd=fd)
+
+    def _rename(self, source: Place, target: Place, flags: int) -> None:
+        self._judge(source, MOVES)
+        if flags & _EXCHANGE:
+            self._judge(target, MOVES)
+            self._judge(source, MAKES)
+        if target.name in SETTINGS and not flags and self._problem(target, MAKES):
+            self._replace_settings(source, target)
+            return
+        self._judge(target, MAKES)
+        words = (os.fsencode(source.name), os.fsencode(target.name))
+        ends = (libc.c_int(source.folder.fd), libc.c_int(target.folder.fd))
+        kernel.call("renameat2", ends[0], words[0], ends[1], words[1], libc.c_uint(flags))
+
+    def _link(self, name: str, notice: Notice) -> None:
+        thread, arguments = notice[1], notice[6:]
+        (folder, path), (to, new) = syscalls.WRITES[name].pairs
+        flags = arguments[4] & 0xFFFFFFFF if name == "linkat" else 0
+        text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
+        if not text and not flags & syscalls.AT_EMPTY_PATH:
+            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+        at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
+        with resolve_in_process(thread, at, text, follow=bool(flags & _FOLLOW)) as file:
+            if file.fd < 0:
+                raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+            target = self._place(name, notice, to, new)
+            try:
+                self._judge_path(file.path, MOVES)
+                self._judge(target, MAKES)
+                here, there = libc.c_int(syscalls.AT_FDCWD), libc.c_int(target.folder.fd)
+                words = (os.fsencode(file.opened), os.fsencode(target.name))
+                kernel.call("linkat", here, words[0], there, words[1], libc.c_int(_FOLLOW))
+            except OSError as error:
+                raise self._explained(error, target) from None
+            finally:
+                os.close(target.folder.fd)
+            self._line.saw("written", target.path)
+
+    def _truncate(self, _name: str, notice: Notice) -> None:
+        thread, arguments = notice[1], notice[6:]
+        text = os.fsdecode(self._line.memory.text(thread, arguments[0]))
+        with resolve_in_process(thread, syscalls.AT_FDCWD, text) as file:
+            if file.fd < 0:
+                raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+            self._judge_path(file.path, OPENS)
+            try:
+                os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
+            except OSError as error:
+                raise self._explained(error, file) from None
+            self._line.saw("written", file.path)
+
+    def _replace_settings(self, source: Place, target: Place) -> None:
+        """Put settings of git in place that were written beside them: what is new in them must not run anything.
+
+        The file that was judged may still be open for writing, so that a copy takes its place.
+        """
+        from hookline.core.git_settings import running_settings
+
+        new, facts = _text_of(source)
+        try:
+            old, _ = _text_of(target)
+        except FileNotFoundError:
+            old = ""
+        found = running_settings(old, new)
+        if found == ["core.worktree"] and "/modules/" in target.path:
+            found = []  # a submodule's folder
+        if found:
+            self._refuse(target.path, f"`{found[0]}` has git run something, or is not known not to")
+        name = f"{target.name}.hookline"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(name, flags, stat.S_IMODE(facts.st_mode), dir_fd=target.folder.fd), "wb") as file:
+            file.write(new.encode("utf-8", "surrogateescape"))
+        os.rename(name, target.name, src_dir_fd=target.folder.fd, dst_dir_fd=target.folder.fd)
+        os.unlink(source.name, dir_fd=source.folder.fd)
+
+
+def _text_of(place: Place) -> tuple[str, os.stat_result]:
+    """What a file holds, which must be a plain one."""
+    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.folder.fd)
+    with open(fd, "rb") as file:
+        facts, data = os.fstat(fd), file.read(_MOST_TEXT + 1)
+    if not stat.S_ISREG(facts.st_mode) or len(data) > _MOST_TEXT:
+        raise PermissionError(EACCES, os.strerror(EACCES))
+    return data.decode("utf-8", "surrogateescape"), facts

@@ -1,0 +1,136 @@
+"""Files that run later are not written from inside, whichever way is tried; what git does every day goes on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from hookline.guards.sandboxing import unavailable
+from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, ProtectedPaths
+from tests.environ import clean_environ
+from tests.sandbox.arena import LAUNCH
+from tests.sandbox.protected_table import CALLS, HOOK, HOOKS, NAMES, SETUP, WORKS
+
+PYTHON = "/usr/bin/python3"
+AS_USER = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+WHO = {"root": [], "a user": AS_USER} if os.geteuid() == 0 and shutil.which("setpriv") else {"a user": []}
+pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be confined")
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    """A folder that every user may use, outside of the temporary one."""
+    folder = Path(mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def project(top: Path, who: str) -> Path:
+    """A new repository, made unconfined by the user who will run the line."""
+    folder = Path(mkdtemp(dir=top))
+    if WHO[who]:
+        os.chown(folder, 65534, 65534)
+    subprocess.run([*WHO[who], "bash", "-c", SETUP], cwd=folder, env=environment(folder), check=True)
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return clean_environ(folder, PATH=f"{folder}/.venv/bin:{os.environ['PATH']}", H=HOOK, TMPDIR="/var/tmp")
+
+
+def confined(folder: Path, who: str, line: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    words = [*WHO[who], PYTHON, "-I", "-S", str(LAUNCH), "--write", str(folder), *flags, "--", "bash", "-c", line]
+    return subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
+
+
+def state(folder: Path) -> dict[str, object]:
+    """What lies in the places that are protected: names, and what files hold."""
+    names = (".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".claude",
+             ".vscode", ".idea", ".cursor", ".mcp.json", ".envrc", "old-folder/.envrc", ".venv/bin", "protected",
+             ".git/modules/x/config")  # fmt: skip
+    found: dict[str, object] = {".git": (folder / ".git").is_dir() and not (folder / ".git").is_symlink()}
+    for name in names:
+        top = folder / name
+        for path in [top, *sorted(top.rglob("*"))]:
+            if path.is_file() and not path.name.endswith(".sample"):
+                found[str(path.relative_to(folder))] = path.read_text()
+    return found
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_no_way_leads_into_git_hooks(top: Path, who: str) -> None:
+    """By shells and by calls that shells do not make; no path, link, descriptor or open file does."""
+    folder = project(top, who)
+    before, open_ = state(folder), []
+    for line in HOOKS:
+        confined(folder, who, line)
+        if state(folder) != before:
+            open_.append(line)
+            folder = project(top, who)
+    done = confined(folder, who, f"python3 -c {shlex.quote(CALLS)}; echo tried")
+
+    assert (open_, done.stdout) == ([], "tried\n")
+    assert {path: held for path, held in state(folder).items() if path.startswith(".git/hooks")} == {}
+    assert (folder / ".git/config").read_text() == "[user]\n\tname = x\n"  # by the last call, which may
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_nothing_is_left_that_runs_later(top: Path, who: str) -> None:
+    """Settings of agents and editors, of git, and programs that are found before others of their name."""
+    folder = project(top, who)
+    before, open_ = state(folder), []
+    for line in NAMES:
+        confined(folder, who, line, "--protect", str(folder / "protected"))
+        if state(folder) != before:
+            open_.append(line)
+            folder = project(top, who)
+            before = state(folder)
+
+    assert open_ == []
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_ordinary_work_goes_on(top: Path, who: str) -> None:
+    folder = project(top, who)
+    failed = {line: done.stderr for line in WORKS if (done := confined(folder, who, line)).returncode}
+
+    assert failed == {}
+
+
+def test_a_refusal_names_the_setting_and_what_to_add(top: Path) -> None:
+    folder = project(top, who := next(iter(WHO)))
+    refused = confined(folder, who, "git config core.fsmonitor x")
+    allowed = confined(folder, who, "git config core.fsmonitor x", "--unprotect", str(folder / ".git/config"))
+
+    said = f"hookline: refused to write `{folder}/.git/config`: `core.fsmonitor` has git run something"
+    assert said in refused.stderr
+    assert f"add `--unprotect {folder}/.git/config`" in refused.stderr
+    assert (allowed.returncode, allowed.stderr) == (0, "")
+
+
+JUDGED = (
+    ("/p/.git", "hooks", MAKES_FOLDER, False), ("/p/.git/hooks", "pre-commit", OPENS, True),
+    ("/p/.git/hooks", "x.sample", OPENS, False), ("/p/.git", "HEAD.lock", OPENS, False),
+    ("/p/.git", "config", OPENS, True), ("/p/.git/refs/heads", "hooks", OPENS, False), ("/p", ".git", MOVES, True),
+    ("/p", ".git", REMOVES, False), ("/p/s", ".git", MAKES, True), ("/p/s", ".git", MAKES_FOLDER, False),
+    ("/p/s/.git/modules/m", "config", MAKES, True), ("/p/.git/worktrees/w", "commondir", OPENS, False),
+    ("/p/.git", "commondir", OPENS, True), ("/p/.claude/plans", "a.md", OPENS, False), ("/p/.claude", "a", OPENS, True),
+    ("/p/a/.Claude", "a", OPENS, True), ("/other/.claude", "a", OPENS, False), ("/p", "also", MOVES, True),
+    ("/p/also/x", "y", OPENS, True), ("/p/x", "config", OPENS, False), ("/p", ".claude", MAKES_FOLDER, False),
+    ("/p/free/.vscode", "x", OPENS, False), ("/p/.vscode", "x", REMOVES, True), ("/p/a/.vscode", "x", REMOVES, False),
+)  # fmt: skip
+
+
+def test_names_are_judged_by_where_they_lie() -> None:
+    protected = ProtectedPaths(["/p"], also=["/p/also/x"], free=("/p/free",))
+
+    found = [(folder, name, act, bool(protected.problem(folder, name, act))) for folder, name, act, _ in JUDGED]
+    assert found == list(JUDGED)
