@@ -92,7 +92,7 @@ git tag -a v2 -m two && git describe
 git repack -adq && git prune && git count-objects
 git maintenance run --task=gc --quiet
 git config --local core.fsmonitor false && git status -s
-git config core.hooksPath .hooks && mkdir .hooks && printf '#!/bin/sh\nexit 0\n' > .hooks/pre-commit && chmod +x .hooks/pre-commit && git commit -qm x --allow-empty
+git init -q sub && printf '#!/bin/sh\nexit 0\n' > sub/.git/hooks/pre-commit && chmod +x sub/.git/hooks/pre-commit && git -C sub commit -qm x --allow-empty
 git sparse-checkout set src && ls && git sparse-checkout disable
 git diff --no-index README.md config.yaml || true
 git filter-branch -f --msg-filter cat HEAD~1..HEAD

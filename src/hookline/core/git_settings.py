@@ -10,7 +10,7 @@ _KEY = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$")
 _TABLE = """\
 core: repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol \
 safecrlf quotepath abbrev compression untrackedcache preloadindex sharedrepository checkstat trustctime longpaths \
-protecthfs protectntfs commentchar whitespace bigfilethreshold splitindex
+protecthfs protectntfs commentchar whitespace bigfilethreshold splitindex sparsecheckout sparsecheckoutcone
 extensions: worktreeconfig objectformat refstorage partialclone preciousobjects noop relativeworktrees
 remote.*: url pushurl fetch push tagopt prune prunetags mirror promisor partialclonefilter skipdefaultupdate \
 skipfetchall gh-resolved followremotehead
@@ -33,6 +33,7 @@ submodule: active recurse
 filter.lfs: required
 lfs: repositoryformatversion
 init: defaultbranch
+index: sparse version threads
 """
 _HARMLESS = {section: keys.split() for section, _, keys in (row.partition(": ") for row in _TABLE.splitlines())}
 """Settings for which git runs nothing, by section (`*`: any name in quotes). All others may have it run one."""
@@ -48,6 +49,8 @@ def is_harmless_setting(name: str, value: str) -> bool:
     first, key = first.lower(), key.lower()
     if section == "filter.lfs" and key in _LFS:
         return value == _LFS[key]
+    if (first, key) == ("core", "fsmonitor"):
+        return value.lower() in ("true", "false")  # git's own, not a program
     row = section if section == "filter.lfs" else f"{first}.*" if dot else first
     plain = key not in ("url", "pushurl") or _PLAIN_URL.fullmatch(value) is not None
     return key in _HARMLESS.get(row, ()) and plain

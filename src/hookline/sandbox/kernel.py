@@ -68,6 +68,7 @@ class _Range(libc.Structure):
 
 _NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 _PROC, _STATFS = 0x9FA0, 256
+_BIRTH, _BIRTH_AT, _EMPTY_PATH = 0x800, 80, 0x1000
 _syscall = libc.function("syscall", long=True)
 _prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
 _CAPABILITY_HEADER = libc.buffer(struct.pack("Ii", 0x20080522, 0))
@@ -319,6 +320,17 @@ def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> i
     """Open a path from an open folder; ELOOP where it leads through a link that jumps, or through any at all."""
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS if links else _NO_LINKS)
     return call("openat2", libc.c_int(folder), os.fsencode(path), how, libc.c_size_t(len(how)))
+
+
+def birth(fd: int, path: str = "") -> int:
+    """When a file was made, in nanoseconds; 0 where its file system does not tell. ENOENT if there is none."""
+    facts = libc.buffer(_STATFS)
+    at = (libc.c_int(fd), os.fsencode(path), libc.c_int(0 if path else _EMPTY_PATH))
+    call("statx", *at, libc.c_uint(_BIRTH), facts)
+    if not struct.unpack_from("I", facts)[0] & _BIRTH:
+        return 0
+    seconds, nanoseconds = struct.unpack_from("qI", facts, _BIRTH_AT)
+    return int(seconds * 1_000_000_000 + nanoseconds)
 
 
 def is_proc(fd: int) -> bool:

@@ -10,8 +10,8 @@ import fcntl
 import os
 import stat
 
-from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, syscalls
+from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_ENOENT, _ENXIO, _ENOTDIR, _ELOOP = 2, 6, 20, 40
+_ENOENT, _ENXIO, _EEXIST, _ENOTDIR, _ELOOP = 2, 6, 17, 20, 40
 _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
@@ -82,6 +82,10 @@ class OpenCalls(WriteJudge):
         writes = flags & syscalls.O_WRITES
         if writes:
             self._judge(place, OPENS)
+            if not self._holds(place.path):
+                return self._fail_outside(notice, place, flags)
+        elif place.path.startswith("/proc/") and _is_ours(place.path):
+            raise PermissionError(EACCES, os.strerror(EACCES))
         elif not flags & os.O_NONBLOCK and _is_pipe(place):
             return self._wait_to_open(notice, place, flags)
         try:
@@ -96,9 +100,14 @@ class OpenCalls(WriteJudge):
                     raise error from None
             if error.errno == _ENXIO and not flags & os.O_NONBLOCK:
                 return self._wait_to_open(notice, place, flags)
-            raise (self._explained(error, place) if writes else error) from None
+            raise
         self._note(place, flags, fd)
         return fd
+
+    def _is_hidden(self, fd: int) -> bool:
+        facts = os.fstat(fd)
+        known = self._hidden.get((facts.st_dev, facts.st_ino))
+        return known is not None and known == kernel.birth(fd)
 
     def _open_behind(self, notice: Notice, place: Place, flags: int) -> int:
         """The file behind a link of procfs, which says no path: a descriptor of the caller, a folder, a program."""
@@ -106,10 +115,24 @@ class OpenCalls(WriteJudge):
             path = name_of(file.fd)
             if flags & syscalls.O_WRITES:
                 self._judge_path(path, OPENS)
-            try:
-                return os.open(file.opened, (flags & ~_MAKING) | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-            except OSError as error:
-                raise self._explained(error, OpenedPath(path)) from None
+                if not self._holds(path):
+                    raise Refused(outside(self._line.policy, "write", path))
+            fd = os.open(file.opened, (flags & ~_MAKING) | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            self._note(Place(OpenedPath(path), "."), flags, fd)
+            return fd
+
+    def _fail_outside(self, notice: Notice, place: Place, flags: int) -> int | str:
+        """What the kernel would say to an open for writing outside: only what could be written is worth a report."""
+        facts = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False) if self._exists(place) else None
+        if facts is not None and stat.S_ISLNK(facts.st_mode) and not flags & (os.O_NOFOLLOW | os.O_EXCL):
+            if kernel.is_proc(place.folder.fd):
+                return self._open_behind(notice, place, flags)
+            return os.readlink(place.name, dir_fd=place.folder.fd)
+        if facts is None and not flags & os.O_CREAT:
+            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+        if facts is not None and flags & os.O_CREAT and flags & os.O_EXCL:
+            raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
+        raise Refused(outside(self._line.policy, "write", place.path))
 
     def _wait_to_open(self, notice: Notice, place: Place, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
@@ -151,12 +174,10 @@ class OpenCalls(WriteJudge):
                 self._line.saw("written", place.path)
             if place.name == ".git":
                 self._pointers.append(place.path)
-        if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY:
-            facts = os.fstat(fd)
-            if (facts.st_dev, facts.st_ino) in self._hidden or inside_any(place.path, self._line.hidden):
-                os.close(fd)
-                advice = f"to allow it, add `--show {place.path}`"
-                raise Refused(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
+        if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY and self._is_hidden(fd):
+            os.close(fd)
+            advice = f"to allow it, add `--show {place.path}`"
+            raise Refused(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
 
 
 def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -166,6 +187,12 @@ def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]
     if name == "open":
         return syscalls.AT_FDCWD, arguments[0], arguments[1] & 0xFFFFFFFF, arguments[2]
     return signed(arguments[0]), arguments[1], arguments[2] & 0xFFFFFFFF, arguments[3]
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a path of procfs is this process's own, or that of the one that waits for it."""
+    process = path.split("/")[2]
+    return process == str(os.getppid()) or (process.isdigit() and os.path.exists(f"/proc/self/task/{process}"))
 
 
 def _is_pipe(place: Place) -> bool:
@@ -183,9 +210,9 @@ def _terminal(thread: int) -> str:
     return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
 
 
-def _identities(places: tuple[str, ...]) -> set[tuple[int, int]]:
-    """The files that lie in some places, by what they are."""
-    found = set()
+def _identities(places: tuple[str, ...]) -> dict[tuple[int, int], int]:
+    """The files that lie in some places, by what they are, with when they were made: numbers are used again."""
+    found = {}
     for place in places:
         for folder, _, names in (os.path.split(place)[0], (), [os.path.basename(place)]), *os.walk(place):
             for name in names:
@@ -194,5 +221,5 @@ def _identities(places: tuple[str, ...]) -> set[tuple[int, int]]:
                 except OSError:
                     continue
                 if stat.S_ISREG(facts.st_mode):
-                    found.add((facts.st_dev, facts.st_ino))
+                    found[facts.st_dev, facts.st_ino] = kernel.birth(syscalls.AT_FDCWD, f"{folder}/{name}")
     return found

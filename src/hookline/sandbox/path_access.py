@@ -76,7 +76,12 @@ def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple
     way, slash, name = path.rstrip("/").rpartition("/")
     if name in ("", ".", ".."):
         way, name = path, "."
-    parent = resolve_in_process(thread, folder, way or ("/" if slash else ""), base=base)
+    way = way or ("/" if slash else "")
+    parent = resolve_in_process(thread, folder, way, base=base)
+    if way and parent.fd >= 0 and kernel.is_proc(parent.fd):  # `/proc/self` has led the kernel to us
+        os.close(parent.fd)
+        ours = base >= 0 and not way.startswith("/")
+        parent = _walk(thread, os.dup(base) if ours else os.open(_start(thread, folder, way), _LOOK), way, follow=True)
     if parent.fd < 0:
         raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
     return parent, name

@@ -7,11 +7,10 @@ they do not exist yet, too. What lies in a folder that the line itself has made 
 from __future__ import annotations
 
 import os
-import struct
 import time
 
 from hookline.core.paths import inside_any
-from hookline.sandbox import kernel, libc
+from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import AT_FDCWD
 
@@ -34,12 +33,13 @@ _PLAIN = {name for name in NAMES if name[0] != "."} | {*_GIT_FILES, "hooks"}
 """Names that count and do not start with a dot."""
 _GIT_CONTENT = ("objects", "refs", "logs", "index", "info", "rebase-merge", "rebase-apply")
 """What git keeps in a repository, where a name such as `hooks` is a branch's or a file's."""
+_INNER = ("modules", "worktrees")
+"""Where the repositories of submodules and the parts of work trees lie."""
 SETTINGS = ("config", "config.worktree")
 """Files of a repository that git replaces as a whole, so that what is new in them can be judged."""
 OPENS, MAKES, MAKES_FOLDER, REMOVES, MOVES = "open", "make", "make a folder", "remove", "move"
 """What is done with a name: an open for writing, a new entry, a new folder, an end, a move to another name."""
 _COARSE = 5  # the clock that the kernel takes a file's times from
-_BIRTH, _BIRTH_AT, _STATX = 0x800, 80, 256
 
 
 class ProtectedPaths:
@@ -113,7 +113,7 @@ class ProtectedPaths:
             return ""
         if not rest:
             return self._repository(f"{holder}/{parts[at]}", holder, act)
-        if act == REMOVES and holder not in self._roots:
+        if act == REMOVES and (holder not in self._roots or rest[0] in _INNER):
             return ""
         return _decides(rest, act, exists=os.path.lexists(f"{folder}/{name}"))
 
@@ -136,18 +136,15 @@ class ProtectedPaths:
 
     def _is_own(self, folder: str) -> bool:
         """Whether a folder was made since the line began, and so by the line."""
-        facts = libc.buffer(_STATX)
         try:
-            kernel.call("statx", libc.c_int(AT_FDCWD), os.fsencode(folder), libc.c_int(0), libc.c_uint(_BIRTH), facts)
+            return kernel.birth(AT_FDCWD, folder) >= self._began
         except OSError:
             return False
-        mask, (seconds, nanoseconds) = struct.unpack_from("I", facts)[0], struct.unpack_from("qI", facts, _BIRTH_AT)
-        return bool(mask & _BIRTH) and seconds * 1_000_000_000 + nanoseconds >= self._began
 
 
 def _decides(rest: list[str], act: str, *, exists: bool) -> str:
     """Whether a name inside a repository decides what git runs: its hooks, its settings, and where both lie."""
-    inner = rest[0] in ("modules", "worktrees")
+    inner = rest[0] in _INNER
     if rest == ["info", "attributes"]:
         return "it sets up what git runs"
     if any(part in _GIT_CONTENT for part in rest[:-1]) or (rest[0] in _GIT_CONTENT and not inner):

@@ -13,7 +13,7 @@ import stat
 
 from hookline.sandbox import kernel, libc, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import EACCES, EPERM, CallAnswered, CallMade, JudgedLine, Notice
+from hookline.sandbox.judged_line import EACCES, CallAnswered, CallMade, JudgedLine, Notice
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_ENOENT, _EXDEV = 2, 18
+_ENOENT, _EEXIST = 2, 17
 _EXCHANGE, _FOLLOW = 2, 0x400
 _MOST_TEXT = 1 << 20
 _ACTS = {"unlink": REMOVES, "unlinkat": REMOVES, "rmdir": REMOVES, "mkdir": MAKES_FOLDER, "mkdirat": MAKES_FOLDER}
@@ -75,13 +75,26 @@ class WriteJudge:
     def _refuse(self, path: str, problem: str) -> None:
         raise Refused(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
 
-    def _explained(self, error: OSError, *places: Place | OpenedPath) -> Exception:
-        """The error, or the refusal to report where the kernel says no because a place is outside."""
-        assert self._line.places is not None
-        beyond = next((place.path for place in places if not self._line.places.hold(place.path)), "")
-        if beyond and error.errno in (EACCES, EPERM, _EXDEV):
-            return Refused(outside(self._line.policy, "write", beyond))
-        return error
+    def _holds(self, path: str) -> bool:
+        return self._line.places is not None and self._line.places.hold(path)
+
+    def _exists(self, place: Place) -> bool:
+        try:
+            os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _keep_inside(self, place: Place, *, new: bool) -> None:
+        """Refuse a place outside; where the call would fail anyway, it fails as it always does."""
+        if self._holds(place.path):
+            return
+        there = self._exists(place)
+        if there and new:
+            raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
+        if not there and not new:
+            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+        raise Refused(outside(self._line.policy, "write", place.path))
 
 
 class NameCalls(WriteJudge):
@@ -116,8 +129,6 @@ class NameCalls(WriteJudge):
             if not self._line.waits(notice):
                 raise CallAnswered
             self._change(name, notice, places)
-        except OSError as error:
-            raise self._explained(error, *places) from None
         finally:
             for place in places:
                 os.close(place.folder.fd)
@@ -136,7 +147,9 @@ class NameCalls(WriteJudge):
         if name.startswith("rename"):
             self._rename(first, last, arguments[4] & 0xFFFFFFFF if name == "renameat2" else 0)
             return
-        self._judge(last, _ACTS.get(name, MAKES))
+        act = _ACTS.get(name, MAKES)
+        self._judge(last, act)
+        self._keep_inside(last, new=act != REMOVES)
         if name in ("unlink", "unlinkat"):
             remove = os.rmdir if name == "unlinkat" and arguments[2] & syscalls.AT_REMOVE_FOLDER else os.unlink
             remove(last.name, dir_fd=at)
@@ -151,6 +164,9 @@ class NameCalls(WriteJudge):
 
     def _rename(self, source: Place, target: Place, flags: int) -> None:
         self._judge(source, MOVES)
+        self._keep_inside(source, new=False)
+        if not self._holds(target.path):
+            raise Refused(outside(self._line.policy, "write", target.path))
         if flags & _EXCHANGE:
             self._judge(target, MOVES)
             self._judge(source, MAKES)
@@ -177,11 +193,10 @@ class NameCalls(WriteJudge):
             try:
                 self._judge_path(file.path, MOVES)
                 self._judge(target, MAKES)
+                self._keep_inside(target, new=True)
                 here, there = libc.c_int(syscalls.AT_FDCWD), libc.c_int(target.folder.fd)
                 words = (os.fsencode(file.opened), os.fsencode(target.name))
                 kernel.call("linkat", here, words[0], there, words[1], libc.c_int(_FOLLOW))
-            except OSError as error:
-                raise self._explained(error, target) from None
             finally:
                 os.close(target.folder.fd)
             self._line.saw("written", target.path)
@@ -193,10 +208,9 @@ class NameCalls(WriteJudge):
             if file.fd < 0:
                 raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
             self._judge_path(file.path, OPENS)
-            try:
-                os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
-            except OSError as error:
-                raise self._explained(error, file) from None
+            if not self._holds(file.path):
+                raise Refused(outside(self._line.policy, "write", file.path))
+            os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
             self._line.saw("written", file.path)
 
     def _replace_settings(self, source: Place, target: Place) -> None:
