@@ -46,7 +46,8 @@ printf 'int util(void) { return 42; }\\n' > util.c
 make -j2 all && make check && make install && out/bin/app
 """
 GIT = """
-mkdir r && cd r && git init -q . && printf '#!/bin/sh\\necho hooked >> hooked\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit
+mkdir r && cd r && git init -q .
+printf '#!/bin/sh\\necho hooked >> hooked\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit
 echo a > file && git add file && git commit -qm one
 git switch -qc topic && echo b > other && git add other && git commit -qm two
 git switch -q main && echo c > third && git add third && git commit -qm three

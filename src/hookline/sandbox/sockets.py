@@ -18,7 +18,6 @@ import time
 from hookline.sandbox import kernel, libc
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
 from hookline.sandbox.judged_line import EINVAL, CallAnswered, CallMade, JudgedLine, Notice
-from hookline.sandbox.metadata import Actor
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
@@ -54,7 +53,6 @@ class Sockets:
         self._line, self._egress = line, egress
         self._own: set[tuple[int, int]] = set()
         self._abstract: dict[bytes, int] = {}
-        self._actor = Actor()
         self._paths = tuple(os.path.realpath(path) for path in line.policy.sockets)
         self._named = {_identity(os.stat(path)) for path in self._paths if os.path.exists(path)}
 
@@ -158,7 +156,7 @@ class Sockets:
                 quiet = any(matches_glob(pattern, place.path) for pattern in _ON_THE_SIDE)
                 what = f"to connect to `{place.path}`"
                 return Refusal(what, self._guard, "its listener is outside", advice, quiet=quiet)
-            self._actor.act(notice[1], lambda: self._make(sock, notice, b"", place.fd))
+            self._line.callers.act(notice[1], lambda: self._make(sock, notice, b"", place.fd))
         return None
 
     def _is_open(self, path: str, found: os.stat_result) -> bool:
@@ -188,9 +186,9 @@ class Sockets:
                 if family not in (INTERNET, INTERNET_6):
                     raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
-                self._actor.act(notice[1], lambda: egress.bind(sock, host, port))
+                self._line.callers.act(notice[1], lambda: egress.bind(sock, host, port))
                 raise CallMade
-            self._actor.act(notice[1], lambda: sock.bind(address))
+            self._line.callers.act(notice[1], lambda: sock.bind(address))
             if sock.socket.family == UNIX:
                 own = sock.socket.getsockname()
                 self._abstract[own] = os.fstat(sock.fd).st_ino
@@ -219,7 +217,7 @@ class Sockets:
             with resolve_in_process(thread, AT_FDCWD, "") as cwd:
                 os.fchdir(cwd.fd)
             try:
-                self._actor.act(thread, lambda: sock.bind(address))
+                self._line.callers.act(thread, lambda: sock.bind(address))
             finally:
                 os.chdir("/")
             made = os.stat(last, dir_fd=place.fd, follow_symlinks=False)

@@ -16,8 +16,21 @@ import struct
 from contextlib import suppress
 
 from hookline.core import template
-from hookline.sandbox import check, confined_line, files, kernel, libc, main, opens, processes, run, signals, sockets
-from hookline.sandbox import supervisor, writes
+from hookline.sandbox import (
+    check,
+    confined_line,
+    files,
+    kernel,
+    libc,
+    main,
+    opens,
+    processes,
+    run,
+    signals,
+    sockets,
+    supervisor,
+    writes,
+)
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces

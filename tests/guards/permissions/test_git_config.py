@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hookline import Hooks
-from hookline.guards import approvals
 from hookline.core.git_settings import is_harmless_setting
+from hookline.guards import approvals
 from hookline.guards.permissions.git_config import runs_something
 from tests.environ import clean_environ
 
