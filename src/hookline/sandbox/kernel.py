@@ -305,17 +305,6 @@ def hand_over_descriptor(listener: int, notice: int, fd: int, flags: int) -> Non
     fcntl.ioctl(listener, _ADD_DESCRIPTOR, struct.pack("QIIII", notice, _AND_ANSWER, fd, 0, flags))
 
 
-def makes_calls() -> bool:
-    """Whether a supervisor can make calls in a line's name: a signal must not have the caller make one twice (5.19)."""
-    try:
-        call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | _WAIT_KILLABLE), None)
-    except OSError as error:
-        return error.errno == _EFAULT
-    except Unsupported:
-        pass
-    return False
-
-
 def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
     """Open a path from an open folder; ELOOP where it leads through a link that jumps, or through any at all."""
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS if links else _NO_LINKS)

@@ -61,7 +61,7 @@ class Supervisor:
         for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()
         self._judges |= Sockets(self._line, self._egress).table()
-        if kernel.makes_calls():
+        if kernel.waits_killable():
             protected = ProtectedPaths.of(self._line.policy, self._line.roots)
             for maker in (NameCalls, OpenCalls):
                 self._judges |= maker(self._line, protected).table()
