@@ -20,7 +20,15 @@ MOST_LINES, MOST_MODULES, MOST_FOLDERS = 82_000, 520, 14
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
 # A row names a room or a part of one; the longest name that fits a module is its own.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("core.globs", "core.interpreter", "core.origin", "core.paths", "core.placeholders", "core.template"),
+    (
+        "core.git_settings",
+        "core.globs",
+        "core.interpreter",
+        "core.origin",
+        "core.paths",
+        "core.placeholders",
+        "core.template",
+    ),
     ("sandbox", "display"),
     ("errors",),
     ("core.patches",),

@@ -17,7 +17,7 @@ from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.protected import OPENS, ProtectedPaths
 from hookline.sandbox.reports import Refusal
-from hookline.sandbox.writes import Place, Refused, WriteJudge
+from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class OpenCalls(WriteJudge):
         text = os.fsdecode(self._line.memory.text(thread, path))
         try:
             fd = self._line.callers.act(thread, lambda: self._opened(notice, folder, text, flags, mode))
-        except Refused as refused:
+        except RefusedCall as refused:
             return refused.refusal
         self._hand_over(notice, fd, flags)
         raise CallAnswered
@@ -68,7 +68,7 @@ class OpenCalls(WriteJudge):
                 if base >= 0:
                     os.close(base)
                 base = parent.fd
-                found = self._open_name(notice, Place(parent, last), flags, mode)
+                found = self._open_name(notice, NamedPlace(parent, last), flags, mode)
                 if isinstance(found, int):
                     return found
                 text = found
@@ -77,7 +77,7 @@ class OpenCalls(WriteJudge):
                 os.close(base)
         raise OSError(_ELOOP, os.strerror(_ELOOP))
 
-    def _open_name(self, notice: Notice, place: Place, flags: int, mode: int) -> int | str:
+    def _open_name(self, notice: Notice, place: NamedPlace, flags: int, mode: int) -> int | str:
         """A file that is open, or what the link says that lies there."""
         writes = flags & syscalls.O_WRITES
         if writes:
@@ -109,19 +109,19 @@ class OpenCalls(WriteJudge):
         known = self._hidden.get((facts.st_dev, facts.st_ino))
         return known is not None and known == kernel.birth(fd)
 
-    def _open_behind(self, notice: Notice, place: Place, flags: int) -> int:
+    def _open_behind(self, notice: Notice, place: NamedPlace, flags: int) -> int:
         """The file behind a link of procfs, which says no path: a descriptor of the caller, a folder, a program."""
         with OpenedPath("", os.open(place.name, _LOOK, dir_fd=place.folder.fd)) as file:
             path = name_of(file.fd)
             if flags & syscalls.O_WRITES:
                 self._judge_path(path, OPENS)
                 if not self._holds(path):
-                    raise Refused(outside(self._line.policy, "write", path))
+                    raise RefusedCall(outside(self._line.policy, "write", path))
             fd = os.open(file.opened, (flags & ~_MAKING) | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-            self._note(Place(OpenedPath(path), "."), flags, fd)
+            self._note(NamedPlace(OpenedPath(path), "."), flags, fd)
             return fd
 
-    def _fail_outside(self, notice: Notice, place: Place, flags: int) -> int | str:
+    def _fail_outside(self, notice: Notice, place: NamedPlace, flags: int) -> int | str:
         """What the kernel would say to an open for writing outside: only what could be written is worth a report."""
         facts = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False) if self._exists(place) else None
         if facts is not None and stat.S_ISLNK(facts.st_mode) and not flags & (os.O_NOFOLLOW | os.O_EXCL):
@@ -132,9 +132,9 @@ class OpenCalls(WriteJudge):
             raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
         if facts is not None and flags & os.O_CREAT and flags & os.O_EXCL:
             raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
-        raise Refused(outside(self._line.policy, "write", place.path))
+        raise RefusedCall(outside(self._line.policy, "write", place.path))
 
-    def _wait_to_open(self, notice: Notice, place: Place, flags: int) -> int:
+    def _wait_to_open(self, notice: Notice, place: NamedPlace, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
         if place.path == "/dev/tty":
             return os.open(_terminal(notice[1]), (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
@@ -167,7 +167,7 @@ class OpenCalls(WriteJudge):
         finally:
             os.close(fd)
 
-    def _note(self, place: Place, flags: int, fd: int) -> None:
+    def _note(self, place: NamedPlace, flags: int, fd: int) -> None:
         """Note what was opened, and refuse what is hidden."""
         if flags & syscalls.O_WRITES:
             if not place.path.startswith("/dev/"):
@@ -177,7 +177,7 @@ class OpenCalls(WriteJudge):
         if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY and self._is_hidden(fd):
             os.close(fd)
             advice = f"to allow it, add `--show {place.path}`"
-            raise Refused(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
+            raise RefusedCall(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
 
 
 def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -195,7 +195,7 @@ def _is_ours(path: str) -> bool:
     return process == str(os.getppid()) or (process.isdigit() and os.path.exists(f"/proc/self/task/{process}"))
 
 
-def _is_pipe(place: Place) -> bool:
+def _is_pipe(place: NamedPlace) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False).st_mode)
     except OSError:

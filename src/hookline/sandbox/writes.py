@@ -29,14 +29,14 @@ _MOST_TEXT = 1 << 20
 _ACTS = {"unlink": REMOVES, "unlinkat": REMOVES, "rmdir": REMOVES, "mkdir": MAKES_FOLDER, "mkdirat": MAKES_FOLDER}
 
 
-class Refused(Exception):
+class RefusedCall(Exception):
     """A call that is not made, and is reported."""
 
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
 
 
-class Place:
+class NamedPlace:
     """A name in an open folder."""
 
     __slots__ = ("folder", "name", "path")
@@ -56,12 +56,12 @@ class WriteJudge:
     def _guard(self) -> str:
         return self._line.policy.write_guard
 
-    def _problem(self, place: Place, act: str) -> str:
+    def _problem(self, place: NamedPlace, act: str) -> str:
         return self._protected.problem(place.folder.path, place.name.rstrip("/"), act) if place.name != "." else ""
 
-    def _judge(self, place: Place, act: str) -> None:
+    def _judge(self, place: NamedPlace, act: str) -> None:
         if self._line.others.own(place.path):
-            raise Refused(outside(self._line.policy, "write", place.path))
+            raise RefusedCall(outside(self._line.policy, "write", place.path))
         problem = self._problem(place, act)
         if problem:
             self._refuse(place.path, problem)
@@ -70,22 +70,22 @@ class WriteJudge:
         """Judge a file that is open by the name that the kernel has for it; what has none lies in no folder."""
         folder, _, name = path.rpartition("/")
         if path.startswith("/"):
-            self._judge(Place(OpenedPath(folder or "/"), name or "."), act)
+            self._judge(NamedPlace(OpenedPath(folder or "/"), name or "."), act)
 
     def _refuse(self, path: str, problem: str) -> None:
-        raise Refused(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
+        raise RefusedCall(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
 
     def _holds(self, path: str) -> bool:
         return self._line.places is not None and self._line.places.hold(path)
 
-    def _exists(self, place: Place) -> bool:
+    def _exists(self, place: NamedPlace) -> bool:
         try:
             os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
         return True
 
-    def _keep_inside(self, place: Place, *, new: bool) -> None:
+    def _keep_inside(self, place: NamedPlace, *, new: bool) -> None:
         """Refuse a place outside; where the call would fail anyway, it fails as it always does."""
         if self._holds(place.path):
             return
@@ -94,7 +94,7 @@ class WriteJudge:
             raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
         if not there and not new:
             raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
-        raise Refused(outside(self._line.policy, "write", place.path))
+        raise RefusedCall(outside(self._line.policy, "write", place.path))
 
 
 class NameCalls(WriteJudge):
@@ -117,12 +117,12 @@ class NameCalls(WriteJudge):
         deed = named.get(name, self._make_names)
         try:
             self._line.callers.act(notice[1], lambda: deed(name, notice))
-        except Refused as refused:
+        except RefusedCall as refused:
             return refused.refusal
         raise CallMade
 
     def _make_names(self, name: str, notice: Notice) -> None:
-        places: list[Place] = []
+        places: list[NamedPlace] = []
         try:
             for folder, path in syscalls.WRITES[name].pairs:
                 places.append(self._place(name, notice, folder, path))
@@ -135,13 +135,13 @@ class NameCalls(WriteJudge):
         for place in places:
             self._line.saw("written", place.path)
 
-    def _place(self, name: str, notice: Notice, folder: int, path: int) -> Place:
+    def _place(self, name: str, notice: Notice, folder: int, path: int) -> NamedPlace:
         thread, arguments = notice[1], notice[6:]
         text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
         at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
-        return Place(*resolve_parent(thread, at, text), slash=text.endswith("/") and not name.startswith("mkdir"))
+        return NamedPlace(*resolve_parent(thread, at, text), slash=text.endswith("/") and not name.startswith("mkdir"))
 
-    def _change(self, name: str, notice: Notice, places: list[Place]) -> None:
+    def _change(self, name: str, notice: Notice, places: list[NamedPlace]) -> None:
         thread, arguments, (first, last) = notice[1], notice[6:], (places[0], places[-1])
         fd, at = first.folder.fd, last.folder.fd
         if name.startswith("rename"):
@@ -162,11 +162,11 @@ class NameCalls(WriteJudge):
         else:
             os.mknod(last.name, arguments[1 if name == "mknod" else 2] & 0xFFFFFFFF, dir_fd=fd)
 
-    def _rename(self, source: Place, target: Place, flags: int) -> None:
+    def _rename(self, source: NamedPlace, target: NamedPlace, flags: int) -> None:
         self._judge(source, MOVES)
         self._keep_inside(source, new=False)
         if not self._holds(target.path):
-            raise Refused(outside(self._line.policy, "write", target.path))
+            raise RefusedCall(outside(self._line.policy, "write", target.path))
         if flags & _EXCHANGE:
             self._judge(target, MOVES)
             self._judge(source, MAKES)
@@ -209,11 +209,11 @@ class NameCalls(WriteJudge):
                 raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
             self._judge_path(file.path, OPENS)
             if not self._holds(file.path):
-                raise Refused(outside(self._line.policy, "write", file.path))
+                raise RefusedCall(outside(self._line.policy, "write", file.path))
             os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
             self._line.saw("written", file.path)
 
-    def _replace_settings(self, source: Place, target: Place) -> None:
+    def _replace_settings(self, source: NamedPlace, target: NamedPlace) -> None:
         """Put settings of git in place that were written beside them: what is new in them must not run anything.
 
         The file that was judged may still be open for writing, so that a copy takes its place.
@@ -238,7 +238,7 @@ class NameCalls(WriteJudge):
         os.unlink(source.name, dir_fd=source.folder.fd)
 
 
-def _text_of(place: Place) -> tuple[str, os.stat_result]:
+def _text_of(place: NamedPlace) -> tuple[str, os.stat_result]:
     """What a file holds, which must be a plain one."""
     fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.folder.fd)
     with open(fd, "rb") as file:
