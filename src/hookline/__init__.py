@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hookline.core.hooks import AgentCheck, Cedar, Command, Hook, Http, McpTool, Prompt, Rego, hook
     from hookline.errors import HooklineError, ToolDenied
     from hookline.events import Event, HookEvent
+    from hookline.records.approvals import Inbox
     from hookline.replies import (
         Decision,
         HookAnswer,
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AgentCheck", "Cedar", "Command", "Context", "Decision", "Event", "Hook", "HookAnswer", "HookEvent",
-    "HooklineError", "Hooks", "Http", "McpTool", "Outcome", "Prompt", "Rego", "Reply", "ToolDenied", "Verdict", "allow",
-    "ask", "background", "context", "defer", "deny", "hook", "keep_going", "message", "replace_output", "rewrite",
-    "specific", "stop",
+    "HooklineError", "Hooks", "Http", "Inbox", "McpTool", "Outcome", "Prompt", "Rego", "Reply", "ToolDenied", "Verdict",
+    "allow", "ask", "background", "context", "defer", "deny", "hook", "keep_going", "message", "replace_output",
+    "rewrite", "specific", "stop",
 ]  # fmt: skip
 
 _MODULES = {
@@ -43,6 +44,7 @@ _MODULES = {
     "hookline.events": ("Event", "HookEvent"),
     "hookline.core.hooks": ("AgentCheck", "Cedar", "Command", "Hook", "Http", "McpTool", "Prompt", "Rego", "hook"),
     "hookline.api": ("Hooks",),
+    "hookline.records.approvals": ("Inbox",),
     "hookline.replies": ("Decision", "HookAnswer", "Reply", "allow", "ask", "background", "context", "defer", "deny",
                          "keep_going", "message", "replace_output", "rewrite", "specific", "stop"),
 }  # fmt: skip

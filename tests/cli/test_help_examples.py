@@ -65,6 +65,16 @@ ELSEWHERE = {
     "hookline audit prove audit.jsonl --record 12": "tests/records/audit/test_checkpoint.py",
     "hookline audit push --to syslog+tls://siem.example.org:6514 -f": "tests/records/audit/test_push.py",
     "hookline service status": "tests/processes/service",
+    **dict.fromkeys(
+        [
+            "hookline inbox",
+            "hookline inbox show A-1f2e3d4c5b",
+            "hookline inbox approve A-1f2e3d4c5b",
+            "hookline inbox deny A-1f2e3d4c5b",
+            "hookline inbox follow",
+        ],
+        "tests/cli/test_inbox.py",
+    ),
     "hookline service off": "tests/processes/service",
     **dict.fromkeys(("hookline prove", "hookline prove claude codex", "hookline prove --json"), "tests/hosts/prove"),
     "hookline confine --check": "tests/sandbox/test_confine.py",

@@ -18,6 +18,7 @@ from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
 from hookline.processes.watch import SharedDeadline
+from hookline.records.approvals.config import approval_problems
 from hookline.settings.check import check, check_hooks
 from hookline.settings.problems import Problem
 
@@ -34,7 +35,7 @@ def main(argv: list[str]) -> int:
             notes = _explain_flow(flow if isinstance(flow, dict) else {}) if flow not in (None, False) else []
         except ConfigError as error:
             notes = [Problem(error.where, error.problem)]
-        return _told([*check(loaded), *notes], len(loaded.hooks), args)
+        return _told([*check(loaded), *notes, *approval_problems(loaded.files)], len(loaded.hooks), args)
 
     def lost(death: ChildExit) -> int:
         return _told([Problem(args.hooks, f"cannot be imported: {death}")], 0, args)

@@ -5,6 +5,7 @@ A project's settings have no say here: it must not choose who approves what it d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ import msgspec
 
 from hookline.errors import ConfigError
 from hookline.settings.files import read_json
+from hookline.settings.policy import File
+from hookline.settings.problems import Problem
 from hookline.settings.sources import places
 
 DEFAULT_EXPIRES = 3600.0
@@ -108,6 +111,24 @@ def load_approvals(home: str | Path | None = None) -> ApprovalSettings | None:
         if isinstance(found, dict) and "approvals" in found:
             return parse_approvals(found["approvals"], f"{where.label(path)}: approvals")
     return None
+
+
+def approval_problems(files: Iterable[File]) -> list[Problem]:
+    """What is wrong with `approvals` in settings files; in a project's it has no effect."""
+    found = []
+    for file in files:
+        where = f"{file.source.label}: approvals"
+        if "approvals" not in file.raw:
+            continue
+        if file.source.kind not in ("user", "managed"):
+            told = "has no effect here: who approves is not a project's to say; write it into your own settings"
+            found.append(Problem(where, told, severity="warning"))
+            continue
+        try:
+            parse_approvals(file.raw["approvals"], where)
+        except ConfigError as problem:
+            found.append(Problem(problem.where, problem.problem))
+    return found
 
 
 def parse_approvals(value: Any, where: str = "approvals") -> ApprovalSettings:

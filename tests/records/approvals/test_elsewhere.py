@@ -1,0 +1,110 @@
+"""Frameworks, our own agent and the MCP gateway: what they cannot ask by themselves is asked here, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline import Hooks, Inbox, ask
+from hookline.api import ask_inbox
+from hookline.core.engine import Verdict
+from hookline.events import PreToolUse
+from hookline.frameworks.agent_runs import AgentRun, HookClient
+from hookline.frameworks.steps import judge
+from hookline.records import AuditLog
+from tests.records.approvals.conftest import Desk, fetch
+
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        tools = [{"name": "push", "inputSchema": {"type": "object"}}]
+        known = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s"}},
+                 "tools/list": {"tools": tools}, "tools/call": {"content": [{"type": "text", "text": "PUSHED"}]}}
+        found = {"jsonrpc": "2.0", "id": message["id"], "result": known.get(message["method"], {})}
+        print(json.dumps(found), flush=True)
+"""
+HOOKS = """
+from hookline import Hooks, ask
+from hookline.events import PreToolUse
+hooks = Hooks()
+hooks.add(PreToolUse, lambda event: ask("pushing is for people"), name="push")
+"""
+
+
+def asking() -> Hooks:
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: ask("pushing is for people"), name="push")
+    return hooks
+
+
+@pytest.mark.parametrize("way", ["on_ask", "settings"])
+async def test_a_framework_asks_the_inbox(desk: Desk, tmp_path: Path, way: str) -> None:
+    """With `on_ask=Inbox()`, or because the settings have `approvals`; the record says who answered."""
+    hooks = asking()
+    hooks.observe(AuditLog(tmp_path / "audit.jsonl"))
+    if way == "settings":
+        hooks.engine.fallback = Hooks.from_settings(tmp_path, home=desk.home).engine.fallback
+    client = HookClient(hooks, Inbox() if way == "on_ask" else None)
+    run, refused = AgentRun(hooks, session_id="s"), {}
+    for number, answer in ((1, "yes"), (2, "no")):
+        waiting = asyncio.create_task(judge(client, run, "push", {"to": "main"}))
+        await fetch(await desk.link(number), answer)
+        refused[answer] = (await waiting).refused
+    await hooks.aclose()
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+
+    assert refused["yes"] is None
+    assert "ada said no (page, question A-" in str(refused["no"])
+    answers = [(one["decision"], one.get("approval", {}).get("by")) for one in records if one["event"] == "PreToolUse"]
+    assert answers == [("ask", None), ("allow", "ada"), ("ask", None), ("deny", "ada")]
+
+
+async def test_without_approvals_a_framework_has_no_one_to_ask(desk: Desk, tmp_path: Path) -> None:
+    """As before."""
+    (desk.home / ".claude" / "settings.json").write_text("{}")
+    hooks = asking()
+    hooks.engine.fallback = ask_inbox
+    call = await judge(HookClient(hooks), AgentRun(hooks, session_id="s"), "push", {})
+
+    assert call.refused == "`push` needs approval, and there was no one to ask: pushing is for people"
+    assert await ask_inbox(Verdict(PreToolUse(tool_name="push", tool_input={}), ask("x"))) is NotImplemented
+
+
+async def test_the_gateway_asks_the_inbox_where_the_client_cannot(desk: Desk, tmp_path: Path) -> None:
+    """A client without elicitation: a person answers on the page, and the call reaches the server, or does not."""
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    words = ["-m", "hookline", "mcp", "--name", "git", "--hooks", "hooks.py", "--", sys.executable, "server.py"]
+    gateway = await asyncio.create_subprocess_exec(
+        sys.executable, *words, cwd=tmp_path, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert gateway.stdin is not None
+    assert gateway.stdout is not None
+
+    async def call(number: int, method: str, **params: object) -> str:
+        assert gateway.stdin is not None
+        assert gateway.stdout is not None
+        body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        gateway.stdin.write(json.dumps(body).encode() + b"\n")
+        return (await gateway.stdout.readline()).decode()
+
+    await call(1, "initialize", protocolVersion="2025-06-18", capabilities={})
+    await call(2, "tools/list")
+    said = {}
+    for number, answer in ((1, "yes"), (2, "no")):
+        waiting = asyncio.create_task(call(2 + number, "tools/call", name="push", arguments={"to": "main"}))
+        await fetch(await desk.link(number), answer)
+        said[answer] = await waiting
+    gateway.stdin.close()
+    await gateway.wait()
+
+    assert "PUSHED" in said["yes"]
+    assert "PUSHED" not in said["no"]
+    assert "ada said no (page, question A-" in said["no"]
+    assert "(MCP server git)" in desk.messages()[0]["text"]
