@@ -22,8 +22,8 @@ own ([Events](events.md)), so have the functions that make replies ([Replies](re
 """
 PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("hookline", "The core: a set of hooks, and what goes in and comes out.",
-     ("Hooks", "hook", "Hook", "Inbox", "Verdict", "Outcome", "Context", "Decision", "Reply", "Command", "Http", "Prompt",
-      "AgentCheck", "McpTool", "Cedar", "Rego")),
+     ("Hooks", "hook", "Hook", "Inbox", "Verdict", "Outcome", "Context", "Decision", "Reply", "Command", "Http",
+      "Prompt", "AgentCheck", "McpTool", "Cedar", "Rego")),
     ("hookline.guards.paths", "Keep an agent inside a folder.", ("stay_inside",)),
     ("hookline.guards.commands", "Commands that may not be run, or the only ones that may.",
      ("block", "only", "containing")),
