@@ -40,7 +40,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("guards", "records.audit", "records.replay", "records.telemetry", "runners", "settings"),
     ("frameworks", "hosts", "records.approvals"),
     ("api", "records"),  # `Hooks`: the engine with its runners, files and SDK door; the door to records
-    ("agent", "hook_file"),
+    ("agent", "hook_file", "mcp"),
     ("records.console", "hosts.install"),
     ("hosts.prove",),
     ("fleet",),
@@ -57,7 +57,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("guards", "runners", "settings"),
     ("hosts", "records"),
     ("api",),
-    ("agent", "hook_file", "testing"),
+    ("agent", "hook_file", "mcp", "testing"),
     ("fleet",),
     ("cli",),
     ("__main__",),

@@ -27,6 +27,14 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "pydantic-ai": ("pydantic-ai-slim==2.66.0", "langchain==1.4.7"),  # and a second one, for programs that have two
     "strands": ("strands-agents==1.62.0",),
     "agent-framework": ("agent-framework-core==1.23.0",),
+    "semantic-kernel": ("semantic-kernel==1.45.0",),
+    "dspy": ("dspy==3.4.1",),
+    "llama-index": ("llama-index-core==0.14.25",),
+    "agno": ("agno==3.1.10",),
+    "smolagents": ("smolagents==1.26.0",),
+    "haystack": ("haystack-ai==3.4.0",),
+    "ag2": ("ag2==1.2.1",),
+    "raw-loops": ("anthropic==2.9.0", "openai==3.51.0", "httpx"),
     "agent-hooks": ("agent-hooks-sdk[ctk]==0.1.0b3",),
 }
 """Name → what is installed there: the versions that the adapters are tested with."""

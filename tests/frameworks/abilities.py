@@ -254,7 +254,7 @@ def table() -> str:
     rows = [_row(name, [_cell(name, column) for column in columns]) for name in ABILITIES]
     ends = [_row(name, [_ways(cases, column) for column in columns]) for name, cases in ENDINGS.items()]
     notes = [f"{number}. {text}" for number, text in enumerate(INSTEAD.values(), 1)]
-    return "\n".join([_OPENING, head, line, *rows, "", *notes, _MIDDLE, head, line, *ends, _CLOSING])
+    return "\n".join([_OPENING, head, line, *rows, "", *notes, _MIDDLE, head, line, *ends, _CLOSING, *_wrapped()])
 
 
 _OPENING = """# Which framework can do what
@@ -276,6 +276,26 @@ Where a tool fails, CrewAI hands the error on as a result: hooks see `PostToolUs
 every framework a hook's `ask` is a deny unless the adapter was given `on_ask=`, and an agent may have several sets of
 hooks.
 """
+
+
+WRAPPED = {
+    "llama-index": "LlamaIndex", "agno": "Agno", "haystack": "Haystack", "ag2": "AG2",
+    "semantic-kernel": "Semantic Kernel", "smolagents": "smolagents", "dspy": "DSPy",
+}  # fmt: skip
+"""Frameworks without an adapter, whose tools are functions that `wrap_tool` wraps."""
+
+
+def _wrapped() -> list[str]:
+    lines = [
+        "## Through `wrap_tool`", "",
+        "No adapter: the functions that the framework is given are wrapped. Its page runs in the tests.", "",
+        "| | refuse a call, with the reason told to the model | rewrite, replace, ask (`approve=`) | prompts, sessions, stop |",
+        "|---|:-:|:-:|:-:|",
+    ]  # fmt: skip
+    for environment, name in WRAPPED.items():
+        version = ENVIRONMENTS[environment][0].partition("==")[2]
+        lines.append(f"| [{name}](how-to/frameworks/{environment}.md) {version} | ✔ | ✔ as for any function | – |")
+    return [*lines, ""]
 
 
 def _row(name: str, cells: list[str]) -> str:

@@ -55,7 +55,7 @@ def _play(environment: str) -> tuple[dict[str, Any], str]:
     """Pages first, which import what they say and no more."""
     pages = [str(path) for path, where in PAGES.items() if where == environment]
     with tempfile.TemporaryDirectory() as folder:
-        names = (*pages, *MODULES[environment])
+        names = (*pages, *MODULES.get(environment, ()))
         starts = [names] if hasattr(os, "fork") else [(name,) for name in names]
         done = [run_in(environment, str(DRIVE), *some, TMPDIR=folder) for some in starts]
         left = [path.name for path in Path(folder).iterdir()]
