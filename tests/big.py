@@ -13,7 +13,9 @@ BIG: dict[str, tuple[str, ...]] = {
         "tests/events/test_tool_inputs.py",
     ),
     "the agent frameworks": ("tests/frameworks",),
-    "real MCP servers behind the gateway": ("tests/hosts/gateway/test_servers.py", "tests/hosts/gateway/test_typescript.py"),
+    "real MCP servers behind the gateway": (
+        "tests/hosts/gateway/test_servers.py", "tests/hosts/gateway/test_typescript.py",
+    ),
     "the console in a browser": ("tests/records/console/test_browser.py", "tests/records/console/test_report.py",
                                 "tests/records/approvals/test_browser.py"),
     "the tables of confined lines": (

@@ -289,7 +289,7 @@ def _wrapped() -> list[str]:
     lines = [
         "## Through `wrap_tool`", "",
         "No adapter: the functions that the framework is given are wrapped. Its page runs in the tests.", "",
-        "| | refuse a call, with the reason told to the model | rewrite, replace, ask (`approve=`) | prompts, sessions, stop |",
+        "| | refuse a call, with the reason told to the model | rewrite, replace, ask | prompts, sessions, stop |",
         "|---|:-:|:-:|:-:|",
     ]  # fmt: skip
     for environment, name in WRAPPED.items():
