@@ -80,6 +80,11 @@ def bring_up_network() -> None:
     subprocess.run(["mount", "--bind", hosts.name, "/etc/hosts"], check=True)
 
 
+def open_processes() -> None:
+    """Let sandboxes set up namespaces of their own, for which they write to files of procfs."""
+    subprocess.run(["mount", "-o", "remount,rw", "/proc"], check=True)
+
+
 def main() -> None:
     """Try every line that comes in."""
     spec = importlib.util.spec_from_file_location("inside", sys.argv[1])
@@ -88,6 +93,7 @@ def main() -> None:
     inside = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(inside)
     inside.enclose()
+    open_processes()
     bring_up_network()
     network = Network()
     for line in sys.stdin:
