@@ -88,6 +88,16 @@ async def test_what_reading_is_sure_of_is_denied_before_anything_runs(project: P
     assert verdicts[0].reason == "`rm -rf build` is blocked by the pattern `rm -rf *`"
 
 
+async def test_a_file_outside_that_is_not_there_is_left_to_the_kernel(project: Path) -> None:
+    """It refuses to make it and says how to allow it; nothing is lost by the attempt, and no person is interrupted."""
+    verdict = await asked(guarded(project), project, f"echo x > {project.parent}/new; echo y > made")
+    done = run(verdict, project)
+
+    assert not (project.parent / "new").exists()
+    assert (project / "made").read_text() == "y\n"
+    assert f"refused to write `{project.parent}/new`" in done.stderr
+
+
 @pytest.mark.parametrize("order", ["sequential", "parallel"])
 async def test_both_guards_hold_the_line_whichever_rewrote_it_last(project: Path, order: Order) -> None:
     """Rewrites at the same time lose one another; the policies do not."""

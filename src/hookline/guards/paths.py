@@ -195,11 +195,11 @@ class StayInside:
         return await run_off_loop([sandboxing.line_of(event)], lambda: self._judge_held(event, fence))
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        """Deny a line that plainly writes outside; what its text does not tell, the kernel will."""
+        """Deny a line that plainly changes something outside that is there; the rest is left to the kernel."""
         cwd = line_folder(event)
         for target in writes(sandboxing.line_of(event)).targets:
             one = judged(target, cwd, fence, write=False)
-            if one.problem and one.leads:
+            if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
         return None
 

@@ -46,9 +46,9 @@ examples:
   hookline confine --write . -- npm test
   hookline confine --write . --block 'git push --force*' -- make release
 
-exit code: the command's; 64 for flags that cannot be understood, 124 if a limit
-ended it, 125 if the line cannot be confined, 126 if it cannot be started, 127 if
-there is none"""
+exit code: the command's; 64 for flags that cannot be understood, 124 if a
+limit ended it, 125 if the line cannot be confined, 126 if it cannot be started,
+127 if there is none"""
 
 _LISTS = {flag: name for name, flag in LISTS.items()}
 _TEXTS = {
