@@ -134,3 +134,93 @@ def test_names_are_judged_by_where_they_lie() -> None:
 
     found = [(folder, name, act, bool(protected.problem(folder, name, act))) for folder, name, act, _ in JUDGED]
     assert found == list(JUDGED)
+
+
+OLD = (
+    f"import sys; sys.path.insert(0, {str(LAUNCH.parents[2])!r})\n"
+    "package = type(sys)('hookline'); package.__path__ = [sys.path[0] + '/hookline']; sys.modules['hookline'] = package\n"
+    "from hookline.sandbox import kernel, main\n"
+    "kernel.waits_killable = lambda: False\n"
+    "sys.exit(main.main(sys.argv[1:]))\n"
+)
+"""`hookline confine` on a kernel before 5.19, where the supervisor cannot make calls."""
+
+
+def test_on_an_older_kernel_what_was_changed_is_put_back_and_said(top: Path) -> None:
+    """What cannot be held is said, and `--hide` does not run where it cannot be."""
+    who = next(iter(WHO))
+    folder = project(top, who)
+    (folder / ".env").write_text("TOKEN=1")
+    before = state(folder)
+
+    def confined(line: str, *flags: str) -> subprocess.CompletedProcess[str]:
+        words = [PYTHON, "-I", "-c", OLD, "--write", str(folder), *flags, "--", "bash", "-c", line]
+        return subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
+
+    changed = confined("echo x > $H; rm .claude/settings.json; ln -sf ../f .envrc; echo y > made; touch ../outside")
+    hidden = confined("cat .env", "--hide", str(folder / ".env"))
+
+    assert state(folder) == before
+    assert (folder / "made").read_text() == "y\n"
+    assert changed.stderr.count("put back when the line had ended") == 3
+    assert "refused to write" in changed.stderr
+    assert f"`{folder}/.env` can be read: it lies in a writable folder" in changed.stderr
+    assert (hidden.returncode, "cannot be hidden before Linux 5.19" in hidden.stderr) == (125, True)
+
+
+def test_a_pointer_to_another_repository_is_taken_back(top: Path) -> None:
+    """Git takes its settings from where a file called `.git` leads; work trees and submodules have one."""
+    who = next(iter(WHO))
+    folder = project(top, who)
+    (folder / "empty").mkdir()
+    (folder / "tree").mkdir()
+    if WHO[who]:
+        os.chown(folder / "tree", 65534, 65534)
+    evil = "git init -q evil && git -C evil config core.fsmonitor x"
+    done = confined(
+        folder, who, f"{evil}; echo 'gitdir: ../evil/.git' > empty/.git; git worktree add -q tree && echo made"
+    )
+
+    assert (done.stdout, (folder / "empty/.git").exists(), (folder / "tree/.git").exists()) == ("made\n", False, True)
+    assert f"refused to leave `{folder}/empty/.git`: it leads git to settings that are not protected" in done.stderr
+
+
+def test_what_settings_name_as_hooks_is_protected_too(top: Path) -> None:
+    who = next(iter(WHO))
+    folder = project(top, who)
+    setup = "mkdir shared && git config core.hooksPath shared && git config include.path ../extra && touch extra"
+    subprocess.run([*WHO[who], "bash", "-c", setup], cwd=folder, env=environment(folder), check=True)
+    done = confined(folder, who, "echo x > shared/pre-commit; echo x >> extra; mv shared s2; echo fine > other")
+
+    assert [path.name for path in (folder / "shared").iterdir()] == []
+    assert (folder / "extra").read_text() == ""
+    assert (done.stderr.count("refused to write"), (folder / "other").read_text()) == (3, "fine\n")
+
+
+OURS = """
+import os, sys
+top = os.getppid()
+def parent(pid): return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+supervisor = parent(os.getpid()) if sys.argv[1:] else top
+opened = []
+for pid in (supervisor, parent(supervisor)):
+    for name in ("mem", "environ", "fd/2", "fd/5", "fd/6", "task/%d/mem" % pid, "root/etc/hostname", "oom_score_adj"):
+        for flags in (os.O_RDWR, os.O_WRONLY | os.O_CREAT, os.O_WRONLY):
+            for path in (f"/proc/{pid}/{name}", f"/proc/self/../{pid}/{name}"):
+                try: opened.append((path, os.open(path, flags)))
+                except OSError: pass
+for path in ("/proc/self/mem", "/proc/self/oom_score_adj", "/proc/thread-self/mem", "/proc/sys/kernel/core_pattern"):
+    try: opened.append((path, os.open(path, os.O_RDWR)))
+    except OSError: pass
+print(opened)
+"""
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_the_supervisor_opens_nothing_of_its_own(top: Path, who: str) -> None:
+    """What it opens in a line's name is the line's: `/proc/self` is not the supervisor, which could be written to."""
+    folder = project(top, who)
+    (folder / ".env").write_text("TOKEN=1")  # so that reads are made by the supervisor, too
+    done = confined(folder, who, f"exec python3 -c {shlex.quote(OURS)}")
+
+    assert done.stdout == "[]\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from hookline.core.paths import inside_any
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import MACHINES
 
@@ -83,7 +84,13 @@ def missing(policy: Policy) -> str:
 
     if kernel.machine() not in MACHINES:
         return f"confinement is not known for `{kernel.machine()}` machines; it works on {' and '.join(MACHINES)}"
-    if (policy.write is not None or policy.read is not None) and not kernel.landlock_version():
+    if (
+        policy.hide
+        and not kernel.waits_killable()
+        and any(inside_any(path, policy.write or ()) for path in policy.hide)
+    ):
+        return "what lies in a writable folder cannot be hidden before Linux 5.19; `--hide` it outside of `--write`"
+    if policy.holds_files and not kernel.landlock_version():
         return (
             "this kernel has no Landlock (Linux 5.13 and later, `landlock` in its list of security modules), "
             "so writes cannot be confined; `--write-anywhere` judges program starts alone"

@@ -38,6 +38,9 @@ class ConfinedLine:
         self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
         self.shown: dict[str, str] = {}
         self.hidden = hidden_places(policy, variables)
+        if self.hidden.inside and not kernel.waits_killable():
+            say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
+            self.hidden.inside = []
         read = ReadRules(policy.read, self.hidden)
         self.read = ahead if ahead is not None and ahead.fits(read) else read
 

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_ENOENT, _ENXIO, _EEXIST, _ENOTDIR, _ELOOP = 2, 6, 17, 20, 40
+_ENOENT, _ENXIO, _EAGAIN, _EEXIST, _ENOTDIR, _ELOOP = 2, 6, 11, 17, 20, 40
 _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
@@ -37,7 +37,6 @@ class OpenCalls(WriteJudge):
     def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
         super().__init__(line, protected)
         self._hidden = _identities(line.hidden)
-        self._pointers: list[str] = []
 
     def table(self) -> Table:
         """The calls that open."""
@@ -84,8 +83,6 @@ class OpenCalls(WriteJudge):
             self._judge(place, OPENS)
             if not self._holds(place.path):
                 return self._fail_outside(notice, place, flags)
-        elif place.path.startswith("/proc/") and _is_ours(place.path):
-            raise PermissionError(EACCES, os.strerror(EACCES))
         elif not flags & os.O_NONBLOCK and _is_pipe(place):
             return self._wait_to_open(notice, place, flags)
         try:
@@ -139,7 +136,11 @@ class OpenCalls(WriteJudge):
         if place.path == "/dev/tty":
             return os.open(_terminal(notice[1]), (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
         pipe = os.open(place.name, _LOOK | os.O_NOFOLLOW, dir_fd=place.folder.fd)
-        _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
+        try:
+            _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
+        except RuntimeError:
+            os.close(pipe)
+            raise BlockingIOError(_EAGAIN, os.strerror(_EAGAIN)) from None
         raise CallAnswered
 
     def _open_slowly(self, listener: int, notice: Notice, pipe: int, flags: int) -> None:
@@ -173,7 +174,7 @@ class OpenCalls(WriteJudge):
             if not place.path.startswith("/dev/"):
                 self._line.saw("written", place.path)
             if place.name == ".git":
-                self._pointers.append(place.path)
+                self._protected.pointers.append(place.path)
         if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY and self._is_hidden(fd):
             os.close(fd)
             advice = f"to allow it, add `--show {place.path}`"
@@ -185,14 +186,8 @@ def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]
     if name == "creat":
         return syscalls.AT_FDCWD, arguments[0], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, arguments[1]
     if name == "open":
-        return syscalls.AT_FDCWD, arguments[0], arguments[1] & 0xFFFFFFFF, arguments[2]
-    return signed(arguments[0]), arguments[1], arguments[2] & 0xFFFFFFFF, arguments[3]
-
-
-def _is_ours(path: str) -> bool:
-    """Whether a path of procfs is this process's own, or that of the one that waits for it."""
-    process = path.split("/")[2]
-    return process == str(os.getppid()) or (process.isdigit() and os.path.exists(f"/proc/self/task/{process}"))
+        return syscalls.AT_FDCWD, arguments[0], arguments[1] & 0x7FFFFFFF, arguments[2]
+    return signed(arguments[0]), arguments[1], arguments[2] & 0x7FFFFFFF, arguments[3]
 
 
 def _is_pipe(place: NamedPlace) -> bool:

@@ -19,6 +19,8 @@ _PROC_TOP = 1
 """The inode of procfs's own top folder, whose links are words; links further down jump."""
 
 
+_FOR_ALL = ("stat", "statm", "status", "cmdline", "comm")
+"""What every process may read of another one."""
 _MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
 """How the kernel calls files that lie in no folder."""
 
@@ -78,13 +80,22 @@ def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple
         way, name = path, "."
     way = way or ("/" if slash else "")
     parent = resolve_in_process(thread, folder, way, base=base)
-    if way and parent.fd >= 0 and kernel.is_proc(parent.fd):  # `/proc/self` has led the kernel to us
+    if parent.fd >= 0 and kernel.is_proc(parent.fd):  # `/proc/self` has led the kernel to us
         os.close(parent.fd)
         ours = base >= 0 and not way.startswith("/")
         parent = _walk(thread, os.dup(base) if ours else os.open(_start(thread, folder, way), _LOOK), way, follow=True)
+        if parent.fd >= 0 and name not in _FOR_ALL and _is_ours(parent.path):
+            os.close(parent.fd)
+            raise PermissionError(_EACCES, os.strerror(_EACCES))
     if parent.fd < 0:
         raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
     return parent, name
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a path of procfs is this process's, a thread's of it, or that of the process that waits for this one."""
+    own = {str(os.getppid()), *os.listdir("/proc/self/task")}
+    return any(part in own for part in path.split("/"))
 
 
 def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:

@@ -39,6 +39,8 @@ SETTINGS = ("config", "config.worktree")
 """Files of a repository that git replaces as a whole, so that what is new in them can be judged."""
 OPENS, MAKES, MAKES_FOLDER, REMOVES, MOVES = "open", "make", "make a folder", "remove", "move"
 """What is done with a name: an open for writing, a new entry, a new folder, an end, a move to another name."""
+_ENVIRONMENT_S = ("python", "pip", "activate", "Activate", "node", "npm", "npx")
+"""Programs that every environment has of its own, and that run what lies in it anyway."""
 _COARSE = 5  # the clock that the kernel takes a file's times from
 
 
@@ -53,18 +55,27 @@ class ProtectedPaths:
         self._free = free
         self._began = time.clock_gettime_ns(_COARSE)
         programs = [os.path.realpath(folder) for folder in path.split(":") if folder]
-        self._programs = {folder for folder in programs if inside_any(folder, self._roots)}
+        self._programs = {folder: _listed(folder) for folder in programs if inside_any(folder, self._roots)}
         self._elsewhere = [folder for folder in programs if folder not in self._programs]
+        self.pointers: list[str] = []
+        """Files called `.git` that the line has made: where each leads is looked at when it has ended."""
 
     @classmethod
     def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
         """What is protected in some folders."""
-        return cls(roots, policy.protect, policy.unprotect, os.environ.get("PATH", ""))
+        also = [*policy.protect, *(place for root in roots for place in _named_by_settings(root))]
+        return cls(roots, also, policy.unprotect, os.environ.get("PATH", ""))
+
+    def places(self) -> list[str]:
+        """What is protected by its whole path, in the folders that were granted; those in deeper ones are not listed."""
+        names = [".git/hooks", ".git/info/attributes", *(f".git/{name}" for name in _GIT_FILES), *sorted(NAMES)]
+        found = [*self._also.values(), *(f"{root}/{name}" for root in self._roots for name in names)]
+        return [place for place in found if not inside_any(place, self._free)]
 
     def problem(self, folder: str, name: str, act: str) -> str:
         """Why a name in a folder may not be written; empty if it may."""
         low, under = name.casefold(), folder.casefold()
-        if folder in self._programs and act != REMOVES and self._is_elsewhere(name):
+        if folder in self._programs and act != REMOVES and self._is_elsewhere(folder, name):
             found = "a program of this name lies elsewhere in PATH"
         elif self._also and (place := self._named(f"{under}/{low}", act)):
             found = f"`{place}` is protected"
@@ -76,7 +87,10 @@ class ProtectedPaths:
             found = self._settings(folder, name, act) or self._git(folder, name, act)
         return "" if found and self._free and inside_any(f"{folder}/{name}", self._free) else found
 
-    def _is_elsewhere(self, name: str) -> bool:
+    def _is_elsewhere(self, folder: str, name: str) -> bool:
+        """Whether a new program of an environment would be started in place of another; its own are its own."""
+        if name in self._programs[folder] or name.startswith(_ENVIRONMENT_S):
+            return False
         return any(os.access(f"{folder}/{name}", os.X_OK) for folder in self._elsewhere)
 
     def _named(self, place: str, act: str) -> str:
@@ -134,12 +148,62 @@ class ProtectedPaths:
                 return "" if act == REMOVES else _decides(parts[at:], act, exists=os.path.lexists("/".join(parts)))
         return ""
 
+    def astray(self) -> list[str]:
+        """The pointers that the line has made and that lead to no part of a repository with its settings protected."""
+        return [path for path in self.pointers if os.path.isfile(path) and not self._leads_home(path)]
+
+    def _leads_home(self, pointer: str) -> bool:
+        folder = os.path.dirname(pointer)
+        if self._is_own(folder):
+            return True
+        try:
+            own = os.path.realpath(os.path.join(folder, _line_of(pointer).removeprefix("gitdir: ")))
+            common = f"{own}/commondir"
+            shared = os.path.realpath(os.path.join(own, _line_of(common))) if os.path.lexists(common) else own
+        except OSError:
+            return False
+        home, found, _ = own.partition("/.git/")
+        inner = any(own.startswith(f"{home}/.git/{part}/") for part in _INNER)
+        return bool(found) and inner and shared in (own, f"{home}/.git") and not self._is_own(home)
+
     def _is_own(self, folder: str) -> bool:
         """Whether a folder was made since the line began, and so by the line."""
         try:
             return kernel.birth(AT_FDCWD, folder) >= self._began
         except OSError:
             return False
+
+
+def _listed(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()
+
+
+def _line_of(path: str) -> str:
+    with open(path, errors="surrogateescape") as file:
+        return file.readline(4096).rstrip("\n")
+
+
+def _named_by_settings(root: str) -> list[str]:
+    """What a repository's settings name as hooks, or as further settings, and git therefore runs."""
+    git = f"{root}/.git"
+    try:
+        text = kernel.content(f"{git}/config")
+    except OSError:
+        return []
+    if not any(word in text.lower() for word in (b"hookspath", b"include")):
+        return []
+    from hookline.core.git_settings import read_settings
+
+    found = []
+    for name, value in read_settings(text.decode("utf-8", "replace")):
+        if name == "core.hookspath":
+            found.append(os.path.realpath(os.path.join(root, os.path.expanduser(value))))
+        elif name.startswith("include") and name.endswith(".path"):
+            found.append(os.path.realpath(os.path.join(git, os.path.expanduser(value))))
+    return found
 
 
 def _decides(rest: list[str], act: str, *, exists: bool) -> str:

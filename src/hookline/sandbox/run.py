@@ -252,6 +252,7 @@ class _Watch:
             return
         self._running = False
         self._listen_to_broker()
+        self._supervisor.finish()
         self._caller.finish()
         code = os.waitstatus_to_exitcode(status)
         code = 128 - code if code < 0 else code
@@ -265,6 +266,7 @@ class _Watch:
     def _finish(self) -> None:
         if self._running:
             self._tell_end()
+        self._supervisor.finish()
         self._reap()
 
 

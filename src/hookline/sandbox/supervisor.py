@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.judged_line import EACCES, EPERM, CallAnswered, CallMade, JudgedLine, Notice
 from hookline.sandbox.outside import OutsideResources
@@ -14,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.egress import Egress
     from hookline.sandbox.judged_line import Table
+    from hookline.sandbox.protected import ProtectedPaths
+    from hookline.sandbox.snapshot import Snapshot
 
 
 class Supervisor:
@@ -36,6 +41,8 @@ class Supervisor:
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
         self._egress: Egress | None = None
+        self._protected: ProtectedPaths | None = None
+        self._snapshot: Snapshot | None = None
         self._judges: Table = self._starts.table()
 
     def reach(self, egress: Egress) -> None:
@@ -61,10 +68,26 @@ class Supervisor:
         for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()
         self._judges |= Sockets(self._line, self._egress).table()
-        if kernel.waits_killable():
-            protected = ProtectedPaths.of(self._line.policy, self._line.roots)
+        self._protected = ProtectedPaths.of(self._line.policy, self._line.roots)
+        if not kernel.waits_killable():
+            from hookline.sandbox.snapshot import Snapshot
+
+            self._snapshot = Snapshot(self._protected.places())
+        else:
             for maker in (NameCalls, OpenCalls):
-                self._judges |= maker(self._line, protected).table()
+                self._judges |= maker(self._line, self._protected).table()
+
+    def finish(self) -> None:
+        """Take back what could not be judged before the line had ended, and say so."""
+        guard = self._line.policy.write_guard
+        for path in self._protected.astray() if self._protected else ():
+            with suppress(OSError):
+                os.unlink(path)
+            reason = "it leads git to settings that are not protected, and was removed"
+            self._reporter.say(Refusal(f"to leave `{path}`", guard, reason))
+        for path in self._snapshot.put_back() if self._snapshot else ():
+            reason = "it runs later; it was changed, and put back when the line had ended"
+            self._reporter.say(Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`"))
 
     def answer(self, listener: int, notice: Notice) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""

@@ -160,7 +160,7 @@ class NameCalls(WriteJudge):
         elif name.startswith("symlink"):
             os.symlink(self._line.memory.text(thread, arguments[0]), os.fsencode(last.name), dir_fd=at)
         else:
-            os.mknod(last.name, arguments[1 if name == "mknod" else 2] & 0xFFFFFFFF, dir_fd=fd)
+            os.mknod(last.name, arguments[1 if name == "mknod" else 2] & 0o177777, dir_fd=fd)
 
     def _rename(self, source: NamedPlace, target: NamedPlace, flags: int) -> None:
         self._judge(source, MOVES)
