@@ -138,7 +138,8 @@ def test_names_are_judged_by_where_they_lie() -> None:
 
 OLD = (
     f"import sys; sys.path.insert(0, {str(LAUNCH.parents[2])!r})\n"
-    "package = type(sys)('hookline'); package.__path__ = [sys.path[0] + '/hookline']; sys.modules['hookline'] = package\n"
+    "package = sys.modules['hookline'] = type(sys)('hookline')\n"
+    "package.__path__ = [sys.path[0] + '/hookline']\n"
     "from hookline.sandbox import kernel, main\n"
     "kernel.waits_killable = lambda: False\n"
     "sys.exit(main.main(sys.argv[1:]))\n"

@@ -67,7 +67,7 @@ class ProtectedPaths:
         return cls(roots, also, policy.unprotect, os.environ.get("PATH", ""))
 
     def places(self) -> list[str]:
-        """What is protected by its whole path, in the folders that were granted; those in deeper ones are not listed."""
+        """What is protected by its whole path, in the folders that were granted; deeper ones are not listed."""
         names = [".git/hooks", ".git/info/attributes", *(f".git/{name}" for name in _GIT_FILES), *sorted(NAMES)]
         found = [*self._also.values(), *(f"{root}/{name}" for root in self._roots for name in names)]
         return [place for place in found if not inside_any(place, self._free)]
