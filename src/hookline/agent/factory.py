@@ -236,7 +236,10 @@ def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
     """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
     files = hooks.settings.loaded.files if hooks.settings and not options.strict_mcp_config else ()
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
-    found = [file for file in files if file.source.kind == "mcp" and file.source.path not in refused]
+    named = [file for file in files if file.source.kind == "mcp"]
+    found = [file for file in named if file.source.path not in refused]
+    for file in (file for file in named if file not in found):
+        log.warning("%s is not trusted: its MCP servers are not started; run `hookline trust`", file.source.label)
     if not found and not options.mcp_config:
         return None
     from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from shutil import which
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -147,6 +148,8 @@ def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send
 
 def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
     """The command as the kernel is to hold it, if it is; what cannot be held is not started."""
+    if args.sha256:
+        _check_files(command, args.sha256)
     given = {name: getattr(args, name) or [] for name in ("write", "read", "host")}
     if not args.confine and not any(given.values()):
         return command
@@ -259,11 +262,23 @@ def _pinned(file: PinFile) -> Definitions:
 
 
 def add_confinement(into: argparse.ArgumentParser) -> None:
-    """What the kernel holds the server to."""
+    """Which files the server must be, and what the kernel holds it to."""
+    into.add_argument("--sha256", metavar="HEX", help="start it only if its files are these (a wrong one tells which)")
     held = into.add_argument_group("--confine: the server itself is held by the kernel")
     held.add_argument("--confine", action="store_true", help="it writes nowhere and has no network; or with these:")
     for name, what in (("write", "DIR"), ("read", "DIR"), ("host", "NAME")):
         held.add_argument(f"--{name}", action="append", metavar=what, help=f"as in `hookline confine --{name}`")
+
+
+def _check_files(command: list[str], wanted: str) -> None:
+    """Refuse a command whose program or other files are not those that are meant."""
+    import hashlib
+
+    words = [which(command[0], path=(GIVEN or os.environ).get("PATH")) or command[0], *command[1:]]
+    sums = [hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in words if Path(word).is_file()]
+    found = hashlib.sha256("\n".join(sums).encode()).hexdigest()
+    if found != wanted.removeprefix("sha256:").lower():
+        raise ConfigError("--sha256", f"the files of this command are others: expected {wanted}, found sha256:{found}")
 
 
 def add_headers(into: argparse.ArgumentParser) -> None:

@@ -120,6 +120,10 @@ class CallJudge:
         """The call whose result a task will have."""
         return self._tasks.get(id) if isinstance(id, str) else None
 
+    def _about(self, call: ServerCall) -> dict[str, Any]:
+        """What a record of the call says besides: the server, and which definition of the tool it was."""
+        return {"mcp": {"server": self._name, "tool": self._pins.digest(call.tool)}}
+
     async def admit(self, call: ServerCall) -> ServerCall | str | dict[str, Any]:
         """The call as it may be made; else why not, or the result that asks the person first."""
         if (problem := self._pins.problem(call.tool)) is not None:
@@ -128,7 +132,7 @@ class CallJudge:
         state, said, call.params = self._approvals.resume(call.params)
         if (objection := await self._questions.judge_answers(call.params)) is not None:
             return f"`{call.tool}` was denied: {objection}"
-        event = {"tool_name": mcp_name(self._name, call.tool), "tool_input": call.arguments}
+        event = {"tool_name": mcp_name(self._name, call.tool), "tool_input": call.arguments, "extra": self._about(call)}
         call.by_host = self._host is not None and self._host.take(call.tool, call.arguments)
         reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
         if reply.decision in (Decision.DENY, Decision.DEFER):
@@ -187,6 +191,7 @@ class CallJudge:
             return message
         event = {
             "tool_name": mcp_name(self._name, call.tool), "tool_input": call.judged, "tool_use_id": str(call.id),
+            "extra": self._about(call),
             "duration_ms": (perf_counter() - call.started) * 1000,
         }  # fmt: skip
         if not isinstance(value, dict):

@@ -69,16 +69,19 @@ class PinFile:
 
     def write(self, definitions: Definitions, event: str, names: Sequence[str]) -> None:
         """Note in the log what is about to change, then change it; the caller holds the lock."""
-        self.record(event, names)
+        self.record(event, names, definitions)
         body = _canonical(definitions)
         digest = hashlib.sha256(body).hexdigest().encode()
         write_atomically(self.path, b'{"sha256": "' + digest + b'",\n"definitions": ' + body + b"}\n", durable=True)
 
-    def record(self, event: str, names: Sequence[str]) -> None:
-        """Add a line to the log."""
+    def record(self, event: str, names: Sequence[str], definitions: Definitions) -> None:
+        """Add a line to the log: the tools, with the digests of what is pinned and of what is offered instead."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         tools = [name or "(instructions)" for name in names]
-        self._log({"time": now, "event": event, "server": self.server, "tools": tools})
+        told = {"pinned": definitions.pinned, "offered": definitions.offered}
+        digests = {kind: [digest(values[name]) for name in names if name in values] for kind, values in told.items()}
+        found = {kind: values for kind, values in digests.items() if values}
+        self._log({"time": now, "event": event, "server": self.server, "tools": tools, **found})
 
     def accept(self, names: Sequence[str], shown: dict[str, Any]) -> list[str]:
         """Pin what the server offers now, all of it or these tools, if it is what was shown; which they were."""
@@ -112,6 +115,7 @@ class Pins:
         self._first = stored is None
         self._stored = stored or Definitions()
         self._seen: dict[str, Any] = {}
+        self._digests: dict[str, str] = {}
         self._twice: set[str] = set()
 
     def observe(self, definitions: Sequence[tuple[str, Any]]) -> None:
@@ -119,6 +123,7 @@ class Pins:
         events: dict[str, list[str]] = {"ToolsPinned": [], "ToolsChanged": [], "ToolsRestored": []}
         for name, value in definitions:
             self._seen[name] = value
+            self._digests.pop(name, None)
             if event := self._compare(name, _canonical(value)):
                 events[event].append(name)
         names = [name for name, _ in definitions]
@@ -177,10 +182,17 @@ class Pins:
         tool = self._seen.get(name)
         return tool.get(field) if isinstance(tool, dict) else None
 
+    def digest(self, name: str) -> str:
+        """The digest of a tool's definition."""
+        found = self._digests.get(name)
+        if found is None and name in self._seen:
+            found = self._digests[name] = digest(self._seen[name])
+        return found or ""
+
     def refuse(self, name: str) -> None:
         """Note that a call was refused."""
         self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file.record("ToolRefused", [name])
+        self._file.record("ToolRefused", [name], self._stored)
 
 
 def offer(pins: Pins, value: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +235,11 @@ def diff(definitions: Definitions, names: Sequence[str] = ()) -> Iterator[str]:
 def _shown(value: Any) -> list[str]:
     text = value if isinstance(value, str) else msgspec.json.format(_canonical(value)).decode()
     return lines(text)
+
+
+def digest(value: Any) -> str:
+    """What tells a definition from every other one."""
+    return f"sha256:{hashlib.sha256(_canonical(value)).hexdigest()}"
 
 
 def _canonical(value: Any) -> bytes:
