@@ -15,7 +15,7 @@ TS_SDK_VERSION := 0.3.325
 MCP_SERVERS_VERSION := 2026.8.31
 MCP_SERVERS := $(foreach name,filesystem everything,@modelcontextprotocol/server-$(name)@$(MCP_SERVERS_VERSION))
 SIGSTORE := @sigstore/verify@4.1.2
-NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)-$(MCP_SERVERS_VERSION)-4.1.2
+NODE_READY := $(NODE_DIR)/.ready-$(TS_SDK_VERSION)-$(MCP_SERVERS_VERSION)-4.1.2-4.14.0
 FLOW_ENV := .cache/flow
 FLOW_READY := $(FLOW_ENV)/.ready
 PIP := -m pip install -qq --disable-pip-version-check
@@ -102,7 +102,7 @@ $(NODE_READY):
 	@echo "setting up $(NODE_DIR)"
 	@mkdir -p $(NODE_DIR)
 	@echo '{"private": true}' > $(NODE_DIR)/package.json
-	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION) $(MCP_SERVERS) $(SIGSTORE)
+	@$(NPM) install --prefix $(NODE_DIR) --silent --no-audit --no-fund --no-package-lock --omit=optional $(TS_SDK)@$(TS_SDK_VERSION) $(MCP_SERVERS) $(SIGSTORE) axe-core@4.14.0
 	@touch $@
 
 # What `pip install hookline` brings, and nothing else: enough for the demo.

@@ -16,8 +16,10 @@ BIG: dict[str, tuple[str, ...]] = {
     "real MCP servers behind the gateway": (
         "tests/hosts/gateway/test_servers.py", "tests/hosts/gateway/test_typescript.py",
     ),
-    "the console in a browser": ("tests/records/console/test_browser.py", "tests/records/console/test_report.py",
-                                "tests/records/approvals/test_browser.py"),
+    "the console in a browser": (
+        "tests/records/console/test_accessibility.py", "tests/records/console/test_browser.py",
+        "tests/records/console/test_report.py", "tests/records/approvals/test_browser.py",
+    ),
     "the tables of confined lines": (
         "tests/sandbox/test_calls.py", "tests/sandbox/test_changes.py", "tests/sandbox/test_cold_lines.py",
         "tests/sandbox/test_commands_handed_on.py", "tests/sandbox/test_commands_spelt.py",

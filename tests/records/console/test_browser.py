@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -46,7 +47,7 @@ def test_the_live_view_lists_events_newest_first(idle: Running, page: Page) -> N
     expect(page.locator("table.events tbody tr")).to_have_count(10)
     refused = page.locator("tr.v-row-deny")
     expect(refused.locator(".badge")).to_have_text("deny")
-    expect(refused.locator(".c-what")).to_have_text("Bash rm -rf /")
+    expect(refused.locator(".what-link")).to_have_text("Bash rm -rf /")
     expect(refused.locator(".c-by")).to_contain_text("commands.block")
     expect(refused.locator(".c-by")).to_contain_text("blocked by the pattern")
 
@@ -356,3 +357,66 @@ def test_the_ticket_leaves_the_address_at_once_and_works_once(
         expect(locked.locator(".empty-title")).to_have_text("This page is locked")
     finally:
         stranger.close()
+
+
+def test_tiles_and_chart_follow_the_text_search(idle: Running, page: Page) -> None:
+    """What is counted is what is listed."""
+    opened(page, idle)
+    page.get_by_role("searchbox").fill("rm -rf")
+
+    expect(page.locator("table.events tbody tr")).to_have_count(1)
+    expect(page.locator(".figure", has_text="events").locator(".figure-value")).to_have_text("1")
+    expect(page.locator(".timeline-svg g")).to_have_count(1)
+
+
+def test_a_row_says_when_whose_and_that_a_tool_failed(start: Start, log: Log, page: Page) -> None:
+    """The date of another day, the session and the user; a tool that failed is not a grey pass."""
+    log.add("PostToolUseFailure", tool="Bash", input={"command": "make"}, error="exit 2", hooks=())
+    opened(page, start(log.path))
+
+    row = page.locator("table.events tbody tr").first
+    expect(row.locator(".c-time")).to_contain_text("Mon 2 Mar")
+    expect(row.locator(".whose")).to_have_text("session- · ada")
+    expect(row.locator(".badge")).to_have_text("tool failed")
+
+
+def test_the_chosen_event_is_in_the_address_and_escape_goes_back(idle: Running, page: Page) -> None:
+    """A reload shows it again; Esc closes the panel, and leaves a page for where one came from."""
+    opened(page, idle)
+    page.locator("tr.v-row-deny .what-link").click()
+    expect(page.locator("aside.panel")).to_be_visible()
+    assert "open=" in page.url
+    page.reload()
+    expect(page.locator("aside.panel")).to_contain_text("commands.block")
+    page.keyboard.press("Escape")
+    expect(page.locator("aside.panel")).to_be_hidden()
+    assert "open=" not in page.url
+
+    visit(page, "decision/5")
+    page.keyboard.press("Escape")
+    expect(page.locator("h1")).to_have_text("Live")
+
+
+def test_sessions_can_be_searched(start: Start, morning: Log, page: Page) -> None:
+    """By prompt, folder, user or name."""
+    morning.add("UserPromptSubmit", prompt="Write the docs.", run="other", user="grace")
+    opened(page, start(morning.path), "session")
+    expect(page.locator(".sessions tbody tr")).to_have_count(2)
+    for text, title in (("docs", "Write the docs."), ("grace", "Write the docs."), ("session-1", "Fix the tests.")):
+        page.get_by_role("searchbox").fill(text)
+        expect(page.locator(".session-title")).to_have_text([title])
+    page.get_by_role("searchbox").fill("nothing like it")
+    expect(page.locator(".sessions tbody")).to_have_text("No session matches.")
+
+
+def test_a_burst_of_denials_and_a_failing_hook_are_said_aloud(start: Start, log: Log, page: Page) -> None:
+    """Within the last ten minutes; an old log is quiet."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    for number in range(5):
+        log.bash(f"rm {number}", time=now, decision="deny", blocked=True, by="guard", reasons=["no"])
+    log.bash("make", time=now, hooks=({"hook": "slow", "status": "timeout", "ms": 5000.0, "error": "late"},))
+    opened(page, start(log.path))
+
+    expect(page.locator(".alerts p")).to_have_text(
+        ["5 calls were denied within ten minutes", "A hook failed once within ten minutes: slow"]
+    )

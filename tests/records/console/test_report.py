@@ -20,7 +20,7 @@ def opened(morning: Log, page: Page, tmp_path: Path) -> Page:
     file.write_text(report([morning.path]), encoding="utf-8")
     page.context.set_offline(True)
     page.goto(file.as_uri())
-    expect(page.locator("h1")).to_have_text("Live")
+    expect(page.locator("h1")).to_have_text("Events")
     return page
 
 
@@ -31,7 +31,7 @@ def test_it_shows_every_view_from_disk(opened: Page) -> None:
         visit(opened, view)
         headings.append(opened.locator("h1").inner_text())
 
-    assert headings == ["Live", "Sessions", "Session", "Decision", "Hooks", "Coverage", "Replay", "Health"]
+    assert headings == ["Events", "Sessions", "Session", "Decision", "Hooks", "Coverage", "Replay", "Health"]
     expect(opened.locator(".report-note")).to_contain_text("It holds all 10 events")
     expect(opened.locator(".pill.good")).to_contain_text("whole")
 

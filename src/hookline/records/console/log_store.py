@@ -174,12 +174,16 @@ class LogStore:
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
-    def sessions(self, cursor: str, limit: int) -> Sessions:
-        """Sessions, the latest first."""
+    def sessions(self, cursor: str, limit: int, text: str = "") -> Sessions:
+        """Sessions, the latest first; with `text`, those whose prompt, folder, user or name has it."""
         before = position(cursor)
         clause = "WHERE (last, id) < (?, ?)" if before else "WHERE last IS NOT NULL"
+        if text:
+            looked = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in ("name", "title", "cwd", "user"))
+            clause += f" AND ({looked})"
         found = self._reader.db.execute(
-            f"SELECT * FROM sessions {clause} ORDER BY last DESC, id DESC LIMIT ?", [*(before or ()), limit]
+            f"SELECT * FROM sessions {clause} ORDER BY last DESC, id DESC LIMIT ?",
+            [*(before or ()), *([like(text)] * 4 if text else []), limit],
         ).fetchall()
         end = f"{found[-1]['last']}.{found[-1]['id']}" if len(found) == limit else ""
         return Sessions([_session(one) for one in found], end)

@@ -17,10 +17,12 @@ from hookline.records.console.schema import EVENT, HOOK, TOOL
 from hookline.records.console.store import EventRow, Filter, HookSeries, HookStats
 
 _SPARK = 40
+_MOST_SEARCHED = 250_000
+"""Events, the newest, in which a text is counted: so many are looked through within a second."""
 _CODES = {word: code for code, word in enumerate(VERDICTS)}
 
 ROW = (
-    "SELECT e.id, e.time, v.name AS event, e.verdict, t.name AS tool, s.name AS session, e.about, b.name AS by,"
+    "SELECT e.id, e.time, v.name AS event, e.verdict, t.name AS tool, s.name AS session, s.user, e.about, b.name AS by,"
     " e.reason, e.ms, e.duration, e.failed, a.name AS agent, k.name AS agent_type, e.call, e.hookset,"
     " (SELECT count(*) FROM hooksets h WHERE h.hookset = e.hookset) AS hooks"
     " FROM events e LEFT JOIN names v ON v.id = e.event LEFT JOIN names t ON t.id = e.tool"
@@ -36,7 +38,7 @@ def row(found: sqlite3.Row) -> EventRow:
         tool=found["tool"] or "", session=found["session"] or "", about=found["about"] or "", by=found["by"] or "",
         reason=found["reason"] or "", ms=found["ms"] or 0.0, duration=found["duration"], failed=bool(found["failed"]),
         agent=found["agent"] or "", agent_type=found["agent_type"] or "", call=found["call"] or "",
-        hooks=found["hooks"],
+        hooks=found["hooks"], user=found["user"] or "",
     )  # fmt: skip
 
 
@@ -164,8 +166,12 @@ class IndexReader:
     def cells(self, wanted: Filter, columns: str) -> list[sqlite3.Row]:
         """Counts by these columns: from the sums where they are fine enough, else from the events."""
         width = self.width
-        if wanted.session or wanted.since % width or wanted.until % width:
+        if wanted.session or wanted.text or wanted.since % width or wanted.until % width:
             condition = Condition(self.db, wanted)
+            if wanted.text:
+                newest = self.db.execute("SELECT max(id) FROM events").fetchone()[0] or 0
+                condition.add("id > ?", newest - _MOST_SEARCHED)
+                condition.add("(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')", *[like(wanted.text)] * 2)
             source, count = f"(SELECT *, time / {width} AS bucket FROM events{condition.where()})", "count(*)"
         else:
             condition = Condition(self.db, msgspec.structs.replace(wanted, since=0, until=0))

@@ -302,7 +302,9 @@ _QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
     "facets": lambda store, asked: store.facets(_filter(asked)),
     "timeline": lambda store, asked: store.timeline(_filter(asked)),
     "event": lambda store, asked: store.event(int(asked.get("id") or 0)),
-    "sessions": lambda store, asked: store.sessions(asked.get("cursor", ""), _limit(asked, _MOST_ROWS)),
+    "sessions": lambda store, asked: store.sessions(
+        asked.get("cursor", ""), _limit(asked, _MOST_ROWS), asked.get("text", "")[:500]
+    ),
     "session": lambda store, asked: store.session(
         asked.get("name", ""), asked.get("cursor", ""), _limit(asked, _MOST_SESSION_ROWS)
     ),

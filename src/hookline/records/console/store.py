@@ -41,6 +41,7 @@ class EventRow(msgspec.Struct, frozen=True):
     agent_type: str = ""
     call: str = ""
     hooks: int = 0
+    user: str = ""
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -247,7 +247,7 @@ def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
     first = next((v for v in tool_input.values() if isinstance(v, str)), "") or getattr(event, "prompt", "")
     return Flip(
         call.file, call.line, event.event_name, event.tool_name or "", first[:200], call.decided, now,
-        verdict.decided_by or call.by, verdict.reason[:500], call.partial,
+        verdict.decided_by or "", verdict.reason[:500], call.partial,
     )  # fmt: skip
 
 

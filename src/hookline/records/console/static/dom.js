@@ -95,7 +95,8 @@ export const moment = (stamp) => full.format(stamp);
 
 export function stamp(value) {
   const part = String(value % 1000).padStart(3, "0");
-  return h("time", { datetime: new Date(value).toISOString(), title: moment(value) }, time(value), h("span", { class: "part" }, `.${part}`));
+  const today = new Date(value).toDateString() === new Date().toDateString();
+  return h("time", { datetime: new Date(value).toISOString(), title: moment(value) }, today ? null : h("span", { class: "date" }, `${day(value)} `), time(value), h("span", { class: "part" }, `.${part}`));
 }
 
 export function share(part, whole) {

@@ -94,7 +94,8 @@ function plot(into, stamps, lines, { log, bars }) {
 }
 
 function axisTime(stamp, stamps) {
-  return stamps[stamps.length - 1] - stamps[0] > 2 * 86_400_000 ? day(stamp) : time(stamp).slice(0, 5);
+  const span = stamps[stamps.length - 1] - stamps[0];
+  return span > 2 * 86_400_000 ? day(stamp) : span < 900_000 ? time(stamp).slice(3) : time(stamp).slice(0, 5);
 }
 
 export function neverCard(coverage) {

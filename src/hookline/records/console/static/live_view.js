@@ -5,6 +5,8 @@ import { detail } from "./decision_view.js";
 
 const PAGE = 100;
 const MOST_SHOWN = 1000;
+const RECENT = 600_000;
+const BURST = 5;
 const FILTERS = ["verdict", "event", "tool", "hook", "session", "text", "failed", "unseen", "since", "until"];
 
 export async function liveView(context) {
@@ -15,6 +17,7 @@ class LiveView {
   constructor({ source, root, asked, go, onLeave, onKey }) {
     Object.assign(this, { source, root, go });
     this.asked = Object.fromEntries(FILTERS.filter((name) => asked[name]).map((name) => [name, asked[name]]));
+    this.opened = Number(asked.open) || 0;
     this.paused = false;
     this.waiting = [];
     this.shown = 0;
@@ -26,6 +29,7 @@ class LiveView {
     const { table, body } = eventTable("Events, newest first");
     this.body = body;
     this.figures = h("div", { class: "figures" });
+    this.alerts = h("div", { class: "alerts", role: "status" });
     this.chart = h("div");
     this.chips = h("div", { class: "chips", role: "group", "aria-label": "Verdicts" });
     this.selects = h("div", { class: "selects" });
@@ -36,13 +40,15 @@ class LiveView {
     this.search = h("input", { type: "search", placeholder: "Search commands, paths, prompts, reasons", "aria-label": "Search", value: this.asked.text ?? "", oninput: () => this.typed() });
     replace(
       this.root,
-      heading("Live", this.source.live ? this.pulse : null),
+      heading(this.source.live ? "Live" : "Events", this.source.live ? this.pulse : null),
+      this.alerts,
       this.figures,
       card(null, this.chart),
       h("div", { class: "filters" }, this.chips, h("label", { class: "search" }, icon("search"), this.search), this.selects),
       h("div", { class: "split" }, h("div", { class: "list" }, this.note, h("div", { class: "scroll" }, table), this.more), this.panel),
     );
     await Promise.all([this.load(), this.refreshCounts()]);
+    if (this.opened) await this.choose({ id: this.opened });
     if (this.source.live) {
       this.stop = this.source.follow({ ...this.asked, after: this.lastId ?? 0 }, (data) => this.arrived(data), (state) => this.connection(state));
     }
@@ -98,11 +104,20 @@ class LiveView {
     this.panel.hidden = false;
     replace(this.panel, h("div", { class: "panel-head" }, h("a", { href: `#/decision/${row.id}` }, "Open as a page"), h("button", { type: "button", class: "ghost", "aria-label": "Close", onclick: () => this.closePanel() }, icon("close"))), detail(found));
     this.panel.scrollTop = 0;
+    this.opened = row.id;
+    this.address();
   }
 
   closePanel() {
     this.panel.hidden = true;
+    this.opened = 0;
+    this.address();
     for (const other of this.body.querySelectorAll(".chosen")) other.classList.remove("chosen");
+  }
+
+  // What is chosen is in the address: it can be handed on, and is there again after a reload.
+  address() {
+    history.replaceState(null, "", `#/live?${new URLSearchParams({ ...this.asked, ...(this.opened ? { open: this.opened } : {}) })}`);
   }
 
   // -- what comes in -----------------------------------------------------------------------------------------------------
@@ -176,7 +191,6 @@ class LiveView {
 
   async refreshCounts() {
     const within = { ...this.asked };
-    delete within.text;
     const open = { ...within };
     delete open.verdict;
     delete open.failed;
@@ -187,6 +201,21 @@ class LiveView {
     replace(this.chart, timeline(line, { onRange: (since, until) => this.set({ since, until }) }));
     this.drawChips(all);
     this.drawSelects(all);
+    if (this.source.live) await this.watch();
+  }
+
+  // A burst of denials, or a hook that fails, within the last ten minutes.
+  async watch() {
+    const since = Date.now() - RECENT;
+    const recent = await this.source.get("facets", { since });
+    const failing = recent.failed ? await this.source.get("facets", { since, failed: "1" }) : null;
+    if (!this.root.isConnected) return;
+    const denied = recent.verdict.deny ?? 0;
+    replace(
+      this.alerts,
+      denied >= BURST ? h("p", { class: "notice bad" }, h("a", { class: "plain", href: `#/live?verdict=deny&since=${since}` }, `${count(denied)} calls were denied within ten minutes`)) : null,
+      failing ? h("p", { class: "notice bad" }, h("a", { class: "plain", href: `#/live?failed=1&since=${since}` }, `A hook failed ${recent.failed === 1 ? "once" : `${count(recent.failed)} times`} within ten minutes`), ": ", untrusted(Object.keys(failing.hook).slice(0, 3).join(", "))) : null,
+    );
   }
 
   drawChips(facets) {
@@ -241,7 +270,7 @@ class LiveView {
       return;
     }
     this.asked = asked;
-    history.replaceState(null, "", `#/live?${new URLSearchParams(asked)}`);
+    this.address();
     this.stop?.();
     await Promise.all([this.load(), this.refreshCounts()]);
     if (this.source.live) this.stop = this.source.follow({ ...this.asked, after: this.lastId }, (data) => this.arrived(data), (state) => this.connection(state));
@@ -254,7 +283,10 @@ class LiveView {
     } else if (event.key === " " && event.target === document.body && this.source.live) {
       this.pause();
       event.preventDefault();
-    } else if (event.key === "Escape" && !this.panel.hidden) this.closePanel();
+    } else if (event.key === "Escape" && !this.panel.hidden) {
+      this.closePanel();
+      event.preventDefault();
+    }
     else rowKeys(event, this.body.parentElement);
   }
 }

@@ -36,7 +36,7 @@ const KEYS = [
   ["Space", "pause and resume the live view"],
   ["+ − 0 ← →", "zoom and move in a session"],
   ["t", "dark or light"],
-  ["Esc", "close what is open"],
+  ["Esc", "close what is open, or go back"],
   ["?", "this list"],
 ];
 
@@ -47,12 +47,12 @@ class Frame {
     this.leaving = [];
     this.keys = [];
     this.main = h("main", { id: "main", tabindex: "-1" });
-    this.links = this.views.map(([name, label]) => h("a", { href: `#/${name}`, class: "nav-link" }, icon(name), h("span", {}, label)));
+    this.links = this.views.map(([name, label]) => h("a", { href: `#/${name}`, class: "nav-link" }, icon(name), h("span", {}, name === "live" && !source.live ? "Events" : label)));
     this.help = h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", {}, KEYS.map(([key, what]) => h("div", {}, h("dt", {}, key.split(" ").map((word) => (word.length < 8 && !/^(or|–)$/.test(word) ? [h("kbd", {}, word), " "] : `${word} `))), h("dd", {}, what)))), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
     replace(
       document.querySelector("#app"),
       h("a", { class: "skip", href: "#main", onclick: (event) => this.skip(event) }, "Skip to the content"),
-      h("header", { class: "rail" }, h("a", { class: "logo", href: "#/live", "aria-label": "Hookline console" }, icon("hooks"), h("span", {}, "Hookline")), h("nav", { "aria-label": "Views" }, this.links), h("div", { class: "rail-end" }, h("button", { type: "button", class: "ghost", title: "Dark or light (t)", "aria-label": "Switch between dark and light", onclick: () => theme() }, icon("theme"), h("span", {}, "Theme")), h("button", { type: "button", class: "ghost", title: "Keys (?)", "aria-label": "Show the keys", onclick: () => this.help.showModal() }, icon("help"), h("span", {}, "Keys")))),
+      h("header", { class: "rail" }, h("a", { class: "logo", href: "#/live", "aria-label": "Hookline console" }, icon("hooks"), h("span", {}, "Hookline")), h("nav", { "aria-label": "Views" }, this.links), h("div", { class: "rail-end" }, h("button", { type: "button", class: "ghost", title: "Dark or light (t)", "aria-label": "Theme: switch between dark and light", onclick: () => theme() }, icon("theme"), h("span", {}, "Theme")), h("button", { type: "button", class: "ghost", title: "Keys (?)", "aria-label": "Keys: show the list", onclick: () => this.help.showModal() }, icon("help"), h("span", {}, "Keys")))),
       source.note ? h("p", { class: "report-note", role: "note" }, untrusted(source.note)) : null,
       this.main,
       this.help,
@@ -136,6 +136,8 @@ class Frame {
     else if (event.key === "t") theme();
     else if (event.key === "?") this.help.showModal();
     else for (const act of this.keys) act(event);
+    const below = this.shown === "decision" || route()[1].length > 0;
+    if (event.key === "Escape" && !event.defaultPrevented && below) history.back();
   }
 
   skip(event) {

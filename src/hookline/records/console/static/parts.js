@@ -51,9 +51,9 @@ export function eventRow(row, { onOpen } = {}) {
     "tr",
     { class: `event v-row-${row.verdict.replace(" ", "-")}`, "data-id": row.id, onclick: (click) => openRow(click, row, onOpen) },
     h("td", { class: "c-time" }, stamp(row.time)),
-    h("td", { class: "c-verdict" }, badge(row.verdict)),
+    h("td", { class: "c-verdict" }, row.event === "PostToolUseFailure" && row.verdict === "pass" ? h("span", { class: "badge v-stop" }, "tool failed") : badge(row.verdict)),
     h("td", { class: "c-event" }, h("span", {}, untrusted(row.event)), row.agent ? h("span", { class: "sub", title: `in subagent ${plainText(row.agent)}` }, untrusted(row.agent_type || "subagent")) : null),
-    h("td", { class: "c-what" }, link),
+    h("td", { class: "c-what" }, link, row.session ? h("span", { class: "whose" }, sessionLink(row.session), row.user ? [" · ", untrusted(row.user)] : null) : null),
     h("td", { class: "c-by" }, row.by ? h("span", { class: "by" }, untrusted(row.by)) : null, row.reason ? h("span", { class: "reason" }, untrusted(row.reason)) : null),
     h("td", { class: "c-hooks" }, row.failed ? h("span", { class: "failed", title: "a hook failed" }, "✗ ") : null, row.hooks ? h("span", { title: `${row.hooks} hook${row.hooks === 1 ? "" : "s"}` }, ms(row.ms)) : h("span", { class: "dim", title: "no hook looked at this" }, "none")),
   );
@@ -62,7 +62,7 @@ export function eventRow(row, { onOpen } = {}) {
 
 function openRow(click, row, onOpen) {
   if (click.metaKey || click.ctrlKey || click.button) return;
-  if (window.getSelection()?.toString()) return;
+  if (window.getSelection()?.toString() || click.target.closest("a.plain")) return;
   click.preventDefault();
   if (onOpen) onOpen(row);
   else location.hash = `#/decision/${row.id}`;

@@ -36,7 +36,7 @@ function report(found) {
   return [
     h("div", { class: "figures" }, figure("calls", count(found.calls)), figure("would flip", count(found.flipped), found.flipped ? "warn" : "good"), figure("loosened", count(loosened), loosened ? "bad" : ""), figure("hook failures", count(found.failures), found.failures ? "bad" : "")),
     card("Was × now", matrix(number)),
-    found.flips.length ? card(h("span", {}, "Flips ", h("span", { class: "dim" }, `${count(found.flips.length)} of ${count(found.flipped)}, loosened ones first`)), h("div", { class: "scroll" }, h("table", { class: "flips", "aria-label": "Calls that would be decided differently" }, h("thead", {}, h("tr", {}, ["Was", "Now", "What", "Why now", "Where"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, found.flips.map(flip))))) : h("p", { class: "notice good" }, "Nothing would be decided differently."),
+    found.flips.length ? card(h("span", {}, "Flips ", h("span", { class: "dim" }, `${count(found.flips.length)} of ${count(found.flipped)}, loosened ones first`)), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Flips" }, h("table", { class: "flips", "aria-label": "Calls that would be decided differently" }, h("thead", {}, h("tr", {}, ["Was", "Now", "What", "Why now", "Where"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, found.flips.map(flip))))) : h("p", { class: "notice good" }, "Nothing would be decided differently."),
   ];
 }
 

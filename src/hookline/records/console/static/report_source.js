@@ -77,8 +77,10 @@ export class ReportSource {
     return this.details.get(Number(asked.id));
   }
 
-  _sessions() {
-    return { rows: this.data.sessions, next: "" };
+  _sessions(asked) {
+    const text = (asked.text ?? "").toLowerCase();
+    const rows = this.data.sessions.filter((one) => !text || `${one.name} ${one.title} ${one.cwd} ${one.user}`.toLowerCase().includes(text));
+    return { rows, next: "" };
   }
 
   _session(asked) {

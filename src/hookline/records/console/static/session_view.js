@@ -16,8 +16,17 @@ async function list({ source, root, onKey }) {
   const body = h("tbody");
   const more = h("button", { type: "button", class: "more", hidden: true }, "Show older sessions");
   let cursor = "";
+  let typing;
+  const search = h("input", { type: "search", placeholder: "Search prompts, folders, users, sessions", "aria-label": "Search sessions", oninput: () => {
+    clearTimeout(typing);
+    typing = setTimeout(async () => {
+      cursor = "";
+      replace(body);
+      if (!(await load())) body.append(h("tr", {}, h("td", { colspan: "7", class: "dim" }, "No session matches.")));
+    }, 250);
+  } });
   const load = async () => {
-    const page = await source.get("sessions", { cursor, limit: 100 });
+    const page = await source.get("sessions", { cursor, limit: 100, text: search.value.trim() });
     body.append(...page.rows.map(sessionRow));
     cursor = page.next;
     more.hidden = !cursor;
@@ -29,8 +38,13 @@ async function list({ source, root, onKey }) {
     root.append(empty("No sessions yet", "A session appears here with its first event."));
     return;
   }
-  root.append(h("div", { class: "scroll" }, h("table", { class: "sessions", "aria-label": "Sessions, the latest first" }, h("thead", {}, h("tr", {}, ["Last seen", "Session", "Length", "Calls", "Denied", "Asked", "Failures"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
-  onKey((event) => rowKeys(event, root));
+  root.append(h("label", { class: "search" }, icon("search"), search), h("div", { class: "scroll" }, h("table", { class: "sessions", "aria-label": "Sessions, the latest first" }, h("thead", {}, h("tr", {}, ["Last seen", "Session", "Length", "Calls", "Denied", "Asked", "Failures"].map((name) => h("th", { scope: "col" }, name)))), body)), more);
+  onKey((event) => {
+    if (event.key === "/") {
+      search.focus();
+      event.preventDefault();
+    } else rowKeys(event, root);
+  });
 }
 
 function sessionRow(one) {
@@ -135,7 +149,7 @@ class Lanes {
 
   zoomButtons() {
     const button = (text, label, act) => h("button", { type: "button", class: "ghost", "aria-label": label, title: label, onclick: act }, text);
-    return h("span", { class: "zoom" }, button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("All", "See the whole session", () => this.all()));
+    return h("span", { class: "zoom" }, button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("All", "All: see the whole session", () => this.all()));
   }
 
   draw() {
@@ -160,12 +174,13 @@ class Lanes {
     const label = plainText(one.label).slice(0, 200);
     const said = `${time(one.start)} ${label}, ${one.kind}, ${ms(one.end - one.start)}`;
     const room = Math.floor((wide - 10) / 6.6);
+    const shown = label.length <= room ? label : label.slice(0, Math.max(label.lastIndexOf(" ", room), 0)); // whole words, as they are read out
     return svg(
       "g",
       { class: `bar k-${one.kind.replace(" ", "-")}`, tabindex: "0", role: "button", "aria-label": said, "data-id": one.row.id, onclick: () => this.moved || this.choose(one.row), onkeydown: (event) => event.key === "Enter" && this.choose(one.row) },
       svg("title", {}, said),
       svg("rect", { x: left, y: y + 1, width: wide, height: LANE - 10, rx: Math.min(4, wide / 2) }),
-      room > 3 ? svg("text", { x: left + 6, y: y + 16 }, label.length > room ? `${label.slice(0, room - 1)}…` : label) : null,
+      room > 3 && shown ? svg("text", { x: left + 6, y: y + 16 }, shown) : null,
     );
   }
 
@@ -232,7 +247,7 @@ class Lanes {
   }
 
   key(event) {
-    const act = { "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.all(), ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2), Escape: () => replace(this.panel) }[event.key];
+    const act = { "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.all(), ArrowLeft: () => this.move(-0.2), ArrowRight: () => this.move(0.2), ...(this.panel.children.length ? { Escape: () => replace(this.panel) } : {}) }[event.key];
     if (act) {
       act();
       event.preventDefault();
