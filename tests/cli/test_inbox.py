@@ -70,12 +70,12 @@ class Office:
     def configure(self, settings: dict[str, Any]) -> None:
         (self.desk.home / ".claude" / "settings.json").write_text(json.dumps(settings))
 
-    def call(self, deadline: float = 60.0) -> subprocess.Popen[bytes]:
+    def call(self, deadline: float = 60.0, **more: object) -> subprocess.Popen[bytes]:
         """The command that the host runs before a call."""
         words = ("answer", "gemini", "--hooks", "hooks.py", "--event", "BeforeTool", "--deadline", str(deadline))
         made = self.desk.start(*words)
         assert made.stdin is not None
-        made.stdin.write(json.dumps({**EVENT, "cwd": str(self.desk.project)}).encode())
+        made.stdin.write(json.dumps({**EVENT, "cwd": str(self.desk.project), **more}).encode())
         made.stdin.close()
         self.calls.append(made)
         return made
@@ -213,6 +213,20 @@ def test_without_approvals_nothing_is_asked(office: Office) -> None:
     office.configure({"approvals": {"hold": "long"}})
     assert "approvals: Expected `float | null`, got `str`" in office.answered(office.call())["reason"]
     assert not office.desk.status().get("inbox", {}).get("pid")
+
+
+def test_a_person_sees_what_happened_before(office: Office) -> None:
+    """What the audit log of the hooks has of the session, and not of others."""
+    (office.desk.project / "hooks.py").write_text(
+        HOOKS.replace("    return ask(", '    if "push" in event.tool_input["command"]: return ask(')
+        + "\nfrom hookline.records import AuditLog\nhooks.observe(AuditLog('audit.jsonl', sync='line'))\n"
+    )
+    for session in ("s", "other"):
+        office.answered(office.call(session_id=session, tool_input={"command": f"ls {session}"}))
+    office.call()
+    office.question()
+
+    assert office.questions()[0]["before"] == ["Bash ls s → pass"]
 
 
 def test_a_host_that_gave_up_is_not_waited_for(office: Office) -> None:

@@ -16,6 +16,7 @@ from hookline.events import PreToolUse
 from hookline.frameworks.agent_runs import AgentRun, HookClient
 from hookline.frameworks.steps import judge
 from hookline.records import AuditLog
+from tests.agent.driving import agent_on, bash, requests_of
 from tests.records.approvals.conftest import Desk, fetch
 
 SERVER = """
@@ -63,6 +64,22 @@ async def test_a_framework_asks_the_inbox(desk: Desk, tmp_path: Path, way: str) 
     assert "ada said no (page, question A-" in str(refused["no"])
     answers = [(one["decision"], one.get("approval", {}).get("by")) for one in records if one["event"] == "PreToolUse"]
     assert answers == [("ask", None), ("allow", "ada"), ("ask", None), ("deny", "ada")]
+
+
+async def test_our_own_agent_asks_the_inbox_where_no_one_is_at_the_terminal(desk: Desk, tmp_path: Path) -> None:
+    """A hook's `ask` in a run without a host."""
+    hooks = asking()
+    hooks.engine.fallback = ask_inbox
+    turns = [bash("echo x >> out.txt"), bash("echo y >> out.txt"), "done"]
+    async with agent_on(tmp_path, *turns, hooks=hooks) as agent:
+        running = asyncio.create_task(agent.run("go"))
+        await fetch(await desk.link(1), "yes")
+        await fetch(await desk.link(2), "no")
+        await running
+        read = str(requests_of(agent)[-1].messages)
+
+    assert (tmp_path / "out.txt").read_text() == "x\n"
+    assert "ada said no (page, question A-" in read
 
 
 async def test_without_approvals_a_framework_has_no_one_to_ask(desk: Desk, tmp_path: Path) -> None:

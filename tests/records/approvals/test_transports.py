@@ -21,9 +21,12 @@ from hookline.records.approvals.config import (
     NtfyChannel,
     ProgramChannel,
     SecretFile,
+    approval_problems,
+    load_approvals,
     parse_approvals,
 )
 from hookline.records.approvals.transports import LinkMessage, NotSent, send
+from hookline.settings import load
 from tests.records.approvals.conftest import Desk, fetch, until
 from tests.records.approvals.test_inbox import fire, hooks
 
@@ -201,6 +204,22 @@ async def test_a_message_has_no_secret_of_the_reason(desk: Desk) -> None:
     assert stat.S_IMODE((desk.state / "questions.json").stat().st_mode) == 0o600
 
 
+def test_a_project_has_no_say_in_who_approves(tmp_path: Path) -> None:
+    """`hookline check` says so, and what is wrong with one's own."""
+    for place in ("home", "project"):
+        (tmp_path / place / ".claude").mkdir(parents=True)
+        (tmp_path / place / ".claude" / "settings.json").write_text('{"approvals": {"people": {"eve": 1}}}')
+    loaded = load(tmp_path / "project", home=tmp_path / "home", env={"HOME": str(tmp_path / "home")})
+
+    own, project = approval_problems(loaded.files)
+    assert str(own) == "~/.claude/settings.json: approvals: Expected `array`, got `int` - at `$.people[...]`"
+    assert str(project).startswith(
+        ".claude/settings.json: approvals: has no effect here: who approves is not a project's"
+    )
+    (tmp_path / "home" / ".claude" / "settings.json").write_text("{}")
+    assert load_approvals(tmp_path / "home") is None
+
+
 def test_settings_say_what_is_wrong_with_them() -> None:
     """Where, and what was expected."""
     rows = [
@@ -208,6 +227,7 @@ def test_settings_say_what_is_wrong_with_them() -> None:
         ({"people": {"ada": [{"type": "mail"}]}}, "missing required field `to`"),
         ({"people": {"ada": [{"type": "command", "command": []}]}}, "of length >= 1"),
         ({"listen": "8080"}, "approvals.listen: expected `ADDRESS:PORT`, got `8080`"),
+        ({"listen": "0.0.0.0:80"}, "approvals.url: expected the address that people open"),
         ({"expires": -1}, "approvals.expires: expected seconds, got `-1.0`"),
         ({"hold": "long"}, r"Expected `float \| null`, got `str`"),
         ([], "Expected `object`, got `array`"),

@@ -140,6 +140,8 @@ def parse_approvals(value: Any, where: str = "approvals") -> ApprovalSettings:
     host, _, port = made.listen.rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f"{where}.listen", f"expected `ADDRESS:PORT`, got `{made.listen}`")
+    if host.strip("[]") not in ("127.0.0.1", "::1", "localhost") and not made.url:
+        raise ConfigError(f"{where}.url", f"expected the address that people open, as `listen` is `{made.listen}`")
     for name, seconds in (("expires", made.expires), ("hold", made.hold)):
         if seconds is not None and not 0 < seconds < 1e9:
             raise ConfigError(f"{where}.{name}", f"expected seconds, got `{seconds}`")
