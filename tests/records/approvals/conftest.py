@@ -53,7 +53,7 @@ class Desk:
         self._ended = asyncio.Event()
         self.server = InboxServer(self.state, lambda pid: self.agent)
         self._running = asyncio.create_task(self.server.run(listener, self._ended))
-        await until(lambda: self.server.site.url)
+        await until(lambda: self.server.people.site.url)
 
     async def stop(self) -> None:
         assert self._running is not None

@@ -87,7 +87,7 @@ async def test_only_the_page_itself_can_answer(desk: Desk) -> None:
     ]
     assert (await fetch(link, "maybe"))[0] == 400
     assert not waiting.done()
-    assert (await fetch(link, "yes", Origin=desk.server.site.url))[0] == 200
+    assert (await fetch(link, "yes", Origin=desk.server.people.site.url))[0] == 200
     assert not (await waiting).blocked
     assert (await fetch(link, "yes"))[0] == 410
     assert (await question_behind(link))["told"] == "yes, and it ran, by ada (page)"

@@ -12,29 +12,33 @@ import os
 import pwd
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from hookline.errors import ConfigError
-from hookline.guards.detect import redact
 from hookline.processes.service import address
-from hookline.records.approvals import slack
-from hookline.records.approvals.config import Alerts, ApprovalSettings, Channel, SlackChannel, load_approvals
 from hookline.records.approvals.inbox import MOST_BYTES
+from hookline.records.approvals.people import People
 from hookline.records.approvals.questions import AskedQuestion, Questions, TooManyQuestions
 from hookline.records.approvals.shown import outcome, shown
-from hookline.records.approvals.transports import LinkMessage, NotSent, send
-from hookline.records.approvals.web import Site
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
 IDLE = 15 * 60.0
 """Seconds without an open question or a connection after which the process ends."""
 READ_LIMIT = 5.0
 _AGAIN = "Go on with something else, and make exactly the same call again later"
-_MOST_TEXT = 500
+
+Body = dict[str, Any]
+
+
+class _Peer(NamedTuple):
+    """Who asked: its process, and what is done when it leaves."""
+
+    pid: int
+    left: asyncio.Future[bytes]
 
 
 class InboxServer:
@@ -43,35 +47,20 @@ class InboxServer:
     def __init__(self, folder: Path, find_agent: Callable[[int], str]) -> None:
         self._news = asyncio.Event()
         self.questions: Questions = Questions(folder / "questions.json", self._wake)
+        self.people: People = People(self.questions, self._start)
         self._find_agent = find_agent
         self._own = address.confinement("self")
         self._work: set[asyncio.Task[Any]] = set()
-        self._alerted: dict[str, float] = {}
-        self._denials: list[float] = []
         self._used = time.monotonic()
-        self.site: Site = Site(self.questions, lambda: self._settings().people)
-        self._slack = slack.SocketMode(self._link_for)
-
-    def settings(self) -> ApprovalSettings:
-        """What the settings say now; without `approvals` the terminal and the console are the only ways to answer."""
-        return load_approvals() or ApprovalSettings()
-
-    def _settings(self) -> ApprovalSettings:
-        """The same where no one can be told what is wrong with them: then there are no people."""
-        try:
-            return self.settings()
-        except ConfigError as problem:
-            log.warning("%s", problem)
-            return ApprovalSettings()
+        self._actions = {"ask": self._ask, "list": self._list, "decide": self._decide, "alert": self._alert}
 
     async def run(self, listener: socket.socket, ended: asyncio.Event) -> None:
         """Serve until `ended`, or until there was nothing to do for long."""
-        settings = self._settings()
         listener.settimeout(0.0)
         taking = self._start(self._accept(listener))
-        await self.site.listen(settings)
+        await self.people.site.listen(self.people.settings())
         for one in self.questions.recent():  # links of the process before this one are void
-            self._tell(one, settings)
+            self.people.tell(one)
         try:
             while not ended.is_set() and (self._has_work() or time.monotonic() - self._used < IDLE):
                 with contextlib.suppress(TimeoutError):
@@ -79,8 +68,8 @@ class InboxServer:
         finally:
             taking.cancel()
             listener.close()
-            await self.site.aclose()
-            await self._slack.aclose()
+            await self.people.site.aclose()
+            await self.people.slack.aclose()
             for task in self._work:
                 task.cancel()
             await asyncio.gather(*self._work, return_exceptions=True)
@@ -98,12 +87,9 @@ class InboxServer:
         self._news.set()
         self._news = asyncio.Event()
 
-    # -- connections ---------------------------------------------------------------------------------------------
-
     async def _accept(self, listener: socket.socket) -> None:
         while True:
             connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-            self._used = time.monotonic()
             self._start(self._serve(connection))
 
     async def _serve(self, connection: socket.socket) -> None:
@@ -112,143 +98,79 @@ class InboxServer:
             connection.close()
             return
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MOST_BYTES)
+        left: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(READ_LIMIT):
-                body = msgspec.json.decode(await reader.readline(), type=dict[str, Any])
-            async for found in self._answers(body, pid, reader):
+                body = msgspec.json.decode(await reader.readline(), type=Body)
+            left = asyncio.ensure_future(reader.read(1))
+            async for found in self._actions[body["do"]](body, _Peer(pid, left)):
                 writer.write(msgspec.json.encode(found) + b"\n")
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, KeyError, msgspec.MsgspecError) as problem:
             log.warning("a connection was dropped: %s", str(problem) or type(problem).__name__)
         finally:
+            left.cancel()
             writer.close()
             self._used = time.monotonic()
 
-    def _answers(
-        self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader
-    ) -> AsyncIterator[Mapping[str, Any]]:
-        actions = {"ask": self._ask, "list": self._list, "decide": self._decide, "alert": self._alert}
-        return actions[body["do"]](body, pid, reader)
+    # -- what may be asked of it -----------------------------------------------------------------------------------
 
-    # -- asking --------------------------------------------------------------------------------------------------
-
-    async def _ask(self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    async def _ask(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
         new = msgspec.convert(body["question"], AskedQuestion)
         late = self.questions.take(new.call)
         if late is not None:
             yield _granted(late)
             return
+        earlier = [other for other in self.questions.recent() if other.call.session == new.call.session]
+        new.before = new.before or tuple(f"{other.call.tool}: {outcome(other)}" for other in earlier)
         try:
-            settings = self.settings()
-            one, fresh = self.questions.ask(new, settings.expires)
+            one, fresh = self.questions.ask(new, self.people.settings(strict=True).expires)
         except (TooManyQuestions, ConfigError) as problem:
             yield {"state": "no", "reason": f"it could not be asked: {problem}"}
             return
         if fresh:
-            earlier = [other for other in self.questions.recent() if other.call.session == one.call.session]
-            one.before = one.before or tuple(f"{other.call.tool}: {outcome(other)}" for other in earlier[:-1])
-            self._tell(one, settings)
-        yield await self._wait(one, float(body["seconds"]), reader)
+            self.people.tell(one)
+        yield await self._wait(one, time.monotonic() + float(body["seconds"]), peer)
 
-    async def _wait(self, one: AskedQuestion, seconds: float, reader: asyncio.StreamReader) -> dict[str, Any]:
+    async def _wait(self, one: AskedQuestion, end: float, peer: _Peer) -> Body:
         """The answer, as soon as it is there; a caller that left does not use it up."""
-        left = asyncio.ensure_future(reader.read(1))
-        end = time.monotonic() + seconds
         one.waiting += 1
         try:
             while True:
                 news = self._news
                 self.questions.get(one.id)
-                if one.state == "yes" and not left.done() and self.questions.take(one.call) is one:
+                if one.state == "yes" and not peer.left.done() and self.questions.take(one.call) is one:
                     return _granted(one)
-                if one.state != "open" or left.done() or time.monotonic() >= end:
+                if one.state != "open" or peer.left.done() or time.monotonic() >= end:
                     return _refused(one)
-                await _first(news, left, end - time.monotonic())
+                await _first(news, peer.left, end - time.monotonic())
         finally:
             one.waiting -= 1
-            left.cancel()
 
-    # -- telling people ------------------------------------------------------------------------------------------
-
-    def _tell(self, one: AskedQuestion, settings: ApprovalSettings) -> None:
-        title = f"{one.call.tool or one.call.event}: may it run?"
-        text = redact(one.why)[:_MOST_TEXT] + (f"\n({one.host})" if one.host else "")
-        for person, channels in settings.people.items():
-            link = self.site.link(one, person)
-            message = LinkMessage(title=title, text=text, link=link, question=one.id, person=person)
-            for number, channel in enumerate(channels):
-                self._start(self._send(channel, message, one, f"{person} {number + 1}"))
-        self._slack.keep(settings)
-
-    async def _send(self, channel: Channel, message: LinkMessage, one: AskedQuestion | None, name: str) -> None:
-        try:
-            await asyncio.to_thread(send, channel, message)
-            problem = ""
-        except NotSent as error:  # it delays an answer, and never gives one
-            problem = str(error)
-            log.warning("%s was not told: %s", message.person, problem)
-        if one is not None:
-            one.sent[name] = problem or "sent"
-
-    def _link_for(self, id: str, user: str) -> str:
-        """The link of a question for a user of Slack; nothing if it is not for them."""
-        one = self.questions.get(id)
-        for person, channels in self._settings().people.items():
-            if one is not None and any(isinstance(way, SlackChannel) and way.user == user for way in channels):
-                return self.site.link(one, person)
-        return ""
-
-    # -- alerts --------------------------------------------------------------------------------------------------
-
-    async def _alert(
-        self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Tell all people something, the same thing not too often; a denial only when there are many."""
-        settings = self._settings()
-        limits, kind, now = settings.alerts, str(body["kind"]), time.monotonic()
-        title, text = str(body["title"]), redact(str(body["text"]))[:_MOST_TEXT]
-        if kind == "denied":
-            title = self._count_denial(limits, now)
-        if limits is not None and title and now - self._alerted.get(kind, -limits.pause) >= limits.pause:
-            self._alerted[kind] = now
-            for person, channels in settings.people.items():
-                message = LinkMessage(title=title, text=text, person=person)
-                for number, channel in enumerate(channels):
-                    self._start(self._send(channel, message, None, f"{person} {number + 1}"))
-        yield {"state": "noted"}
-
-    def _count_denial(self, limits: Alerts | None, now: float) -> str:
-        if limits is None:
-            return ""
-        self._denials = [when for when in (*self._denials, now) if now - when < limits.seconds]
-        many = len(self._denials) >= limits.denials
-        return f"{len(self._denials)} calls were denied in {limits.seconds:g} s" if many else ""
-
-    # -- the terminal and the console ----------------------------------------------------------------------------
-
-    async def _list(
-        self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader
-    ) -> AsyncIterator[dict[str, Any]]:
+    async def _list(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
         """All questions; with `follow`, again after each change."""
-        left = asyncio.ensure_future(reader.read(1))
-        while True:
+        while not peer.left.done():
             news = self._news
             yield {"questions": [shown(one) for one in self.questions.recent()]}
             if not body.get("follow"):
                 return
-            await _first(news, left)
-            if left.done():
-                return
+            await _first(news, peer.left)
 
-    async def _decide(
-        self, body: dict[str, Any], pid: int, reader: asyncio.StreamReader
-    ) -> AsyncIterator[dict[str, Any]]:
-        agent = self._find_agent(pid)
-        if agent or not _is_running(pid):
-            yield {"problem": f"this is for a person, not for an agent: {agent or 'the process has gone'}"}
-            return
-        by, how = pwd.getpwuid(os.getuid()).pw_name, str(body["how"])
-        yield {"problem": self.questions.answer(str(body["id"]), yes=body["yes"] is True, by=by, how=how)}
+    async def _decide(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+        try:
+            agent = self._find_agent(peer.pid)
+            os.kill(peer.pid, 0)
+        except OSError:
+            agent = "its process has gone, and cannot be told from an agent's"
+        if agent:
+            yield {"problem": f"this is for a person, not for an agent: {agent}"}
+        else:
+            by, how = pwd.getpwuid(os.getuid()).pw_name, str(body["how"])
+            yield {"problem": self.questions.answer(str(body["id"]), yes=body["yes"] is True, by=by, how=how)}
+
+    async def _alert(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+        self.people.alert(str(body["kind"]), str(body["title"]), str(body["text"]))
+        yield {"state": "noted"}
 
 
 async def _first(news: asyncio.Event, left: asyncio.Future[bytes], seconds: float | None = None) -> None:
@@ -260,32 +182,22 @@ async def _first(news: asyncio.Event, left: asyncio.Future[bytes], seconds: floa
         change.cancel()
 
 
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+def _granted(one: AskedQuestion) -> Body:
+    reason = f"approved by {one.by} ({one.how}, question {one.id})"
+    return {"state": "used", "id": one.id, "by": one.by, "how": one.how, "reason": reason}
 
 
-def _granted(one: AskedQuestion) -> dict[str, Any]:
-    return {"state": "used", "id": one.id, "by": one.by, "how": one.how,
-            "reason": f"approved by {one.by} ({one.how}, question {one.id})"}  # fmt: skip
-
-
-def _refused(one: AskedQuestion) -> dict[str, Any]:
-    found = {"state": "no", "id": one.id, "by": one.by, "how": one.how}
-    why = f": {one.why}" if one.why else ""
-    if one.state == "open":
-        minutes = max(1, round((one.until - time.time()) / 60))
-        told = f"no one has answered yet; the question {one.id} stays open for {minutes} min. {_AGAIN}"
-        return {**found, "state": "open", "reason": f"{told}{why}"}
-    if one.state in ("yes", "used"):
-        told = f"{one.by} approved one such call, and that one runs ({one.how}, question {one.id}). {_AGAIN}"
-        return {**found, "by": "", "reason": told}
-    if one.state == "no":
-        return {**found, "reason": f"{one.by} said no ({one.how}, question {one.id}){why}"}
-    return {**found, "reason": f"the question {one.id} was {outcome(one)}{why}"}
+def _refused(one: AskedQuestion) -> Body:
+    minutes = max(1, round((one.until - time.time()) / 60))
+    ran = f"{one.by} approved one such call, and that one runs ({one.how}, question {one.id}). {_AGAIN}"
+    reasons = {
+        "open": f"no one has answered yet; the question {one.id} stays open for {minutes} min. {_AGAIN}",
+        "no": f"{one.by} said no ({one.how}, question {one.id})",
+        "expired": f"the question {one.id} was not answered in time",
+    }  # fmt: skip
+    by = one.by if one.state == "no" else ""
+    reason = f"{reasons.get(one.state, ran)}{f': {one.why}' if one.why else ''}"
+    return {"state": "no", "id": one.id, "by": by, "how": one.how if by else "", "reason": reason}
 
 
 async def serve(folder: Path, fd: int, find_agent: Callable[[int], str]) -> None:
