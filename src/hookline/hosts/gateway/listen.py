@@ -18,15 +18,17 @@ from typing import Any
 from hookline.core.origin import LOOPBACK, foreign
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError, HooklineError, MissingExtra
-from hookline.hosts.gateway.http import MOST_BYTES, NAMED, as_header
 from hookline.hosts.gateway.messages import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
+    MOST_BYTES,
+    NAMED,
     PARSE_ERROR,
     SUBSCRIPTION,
     VERSION,
     Id,
     Message,
+    as_header,
     encode_message,
     error,
     id_of,

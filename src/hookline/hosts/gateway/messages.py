@@ -6,6 +6,7 @@ version and each result has a `resultType`. What is not known here passes as it 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 HEADER_MISMATCH = -32020
+MOST_BYTES = 128 * 1024 * 1024
+"""The longest message; a server that sends a longer one is ended."""
+NAMED = ("tools/call", "prompts/get", "resources/read")
+"""The requests whose `name` or `uri` is in a header of HTTP, too."""
 REFUSED = -1
 """The code with which a client refuses what a server asks of it."""
 
@@ -102,6 +107,13 @@ def text_block(text: str) -> dict[str, Any]:
 def text_of(value: Mapping[str, Any]) -> str:
     """The texts of a result."""
     return "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
+
+
+def as_header(value: Any) -> str:
+    """A value as a header; what a header cannot hold is encoded."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    is_plain = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
+    return text if is_plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 # -- what a hook put in place of a result ----------------------------------------------------------------------------

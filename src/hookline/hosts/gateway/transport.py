@@ -17,15 +17,13 @@ from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
 from hookline.events import SessionStart
 from hookline.hosts.gateway.gateway import Gateway
-from hookline.hosts.gateway.messages import PARSE_ERROR, Message, encode_message, error, read_messages
+from hookline.hosts.gateway.messages import MOST_BYTES, PARSE_ERROR, Message, encode_message, error, read_messages
 from hookline.hosts.gateway.questions import Send
 from hookline.processes.loop import read_lines
 from hookline.processes.spawn import Child, ProcessSpec, spawn
 from hookline.processes.tree import Group, new_marker
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
-MOST_BYTES = 128 * 1024 * 1024
-"""The longest message; a server that sends a longer one is ended."""
 _AT_ONCE = 4096
 """What a pipe that can be written to takes without waiting."""
 _GRACE = 2.0
