@@ -225,3 +225,22 @@ async def test_a_line_that_is_held_is_judged_at_once(project: Path, monkeypatch:
 
     assert verdict.input is not None
     assert sandboxing.unwrapped(verdict.input["command"]) is not None
+
+
+async def test_a_line_is_told_what_may_be_read_and_written_besides(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the guard shows and leaves unprotected, and the file that its hooks came from, with its folder."""
+    module = type(os)("own_hooks")
+    module.__dict__.update(hooks=Hooks(), __file__=str(project / "sub" / "hooks.py"))
+    monkeypatch.setitem(__import__("sys").modules, "own_hooks", module)
+    (project / ".env").write_text("A=1")
+    (project / ".vscode").mkdir()
+    hooks = Hooks()
+    hooks.add(paths.stay_inside(project, confine="auto", show=[project / ".env"], unprotect=[project / ".vscode"]))
+    line = "x=.env; cat $x; f=.vscode/a; echo b > $f; cat $f; d=sub; echo x > $d/hooks.py; echo x > $d/other; ls sub"
+    done = run(await asked(hooks, project, line), project)
+
+    assert done.stdout.splitlines()[0] == "A=1b"
+    assert list((project / "sub").iterdir()) == []
+    assert done.stderr.count("is protected (paths.stay_inside)") == 2

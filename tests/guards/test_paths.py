@@ -524,3 +524,31 @@ async def test_a_tool_that_is_only_called_a_reader_is_asked_about(
 async def test_a_tool_is_judged_by_what_it_is_given_wherever_that_stands(project: Path, given: dict[str, Any]) -> None:
     """Nested, in lists, as JSON inside a text, and under other names."""
     assert await decided(guarded(project), project, "mcp__x__apply", given) is Decision.DENY
+
+
+async def test_files_that_hold_secrets_are_not_read(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By file tools, MCP tools and shell lines; the table is the one that confined lines are held to."""
+    home = own.parent / "home"
+    for name in (".ssh/id_rsa", ".ssh/id_rsa.pub", ".ssh/config", ".aws/credentials", ".npmrc", ".bashrc"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("registry = x")
+    (own / ".env").write_text("A=1")
+    (own / ".env.example").write_text("A=")
+    (own / "to-key").symlink_to(home / ".ssh" / "id_rsa")
+    monkeypatch.setenv("HOME", str(home))
+    hooks, shown = Hooks(), Hooks()
+    hooks.add(paths.stay_inside(own))
+    shown.add(paths.stay_inside(own, show=[home / ".aws"]))
+    secret = [f"{home}/.ssh/id_rsa", "~/.aws/credentials", ".env", "to-key", "a/../.env"]
+    plain = ["~/.ssh/id_rsa.pub", "~/.ssh/config", "~/.npmrc", "~/.bashrc", ".env.example"]
+
+    async def denied(hooks: Hooks, tool: str, **given: str) -> bool:
+        event = PreToolUse(cwd=str(own), tool_name=tool, tool_input=given)
+        return (await hooks.fire(event)).decision == Decision.DENY
+
+    for path, expected in [*((each, True) for each in secret), *((each, False) for each in plain)]:
+        assert await denied(hooks, "Read", file_path=path) == expected, path
+        assert await denied(hooks, "Bash", command=f"cat {path}") == expected, path
+        assert await denied(hooks, "mcp__fs__read_file", path=path) == expected, path
+    assert not await denied(shown, "Read", file_path="~/.aws/credentials")
+    assert not await denied(hooks, "Write", file_path=".env", content="A=2")

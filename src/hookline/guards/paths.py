@@ -34,6 +34,7 @@ from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.policy import Policy
+from hookline.sandbox.secret_places import holds_secrets
 
 WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
 READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
@@ -79,18 +80,23 @@ def stay_inside(
     read: bool = False,
     undecided: Undecided = "ask",
     confine: Confine = None,
+    show: Iterable[str | Path] = (),
+    unprotect: Iterable[str | Path] = (),
     name: str = "paths.stay_inside",
 ) -> list[Hook]:
     """Deny what would write outside `root` (default: the session's project folder) and the folders in `also`.
 
     `read=True` keeps reading inside, too: what file tools open, and every word of a shell line that may be a file.
     `undecided` is what happens when a shell line does not tell what it writes.
+    Files that hold secrets (keys, credentials, histories, `.env`) are not read, but for those in `show`. A confined
+    line leaves files alone that run later (git's hooks, settings of agents and editors), but for those in `unprotect`.
     With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined. Hookline's own
     agent does that unless `confine="off"`.
     """
     check_undecided(undecided)
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
     guard = StayInside(root, folders, read=read, undecided=undecided, confine=checked_confine(confine), name=name)
+    guard.show, guard.unprotect = _real(show), _real(unprotect)
     after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)
     judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
     return [
@@ -100,8 +106,16 @@ def stay_inside(
     ]
 
 
+def _real(paths: Iterable[str | Path]) -> tuple[str, ...]:
+    given = (paths,) if isinstance(paths, (str, Path)) else tuple(paths)
+    return tuple(os.path.realpath(os.path.expanduser(str(path))) for path in given)
+
+
 class StayInside:
     """The guard behind `stay_inside`: remembers where each session began, so that `cd` does not move the fence."""
+
+    show: tuple[str, ...] = ()
+    unprotect: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -130,6 +144,9 @@ class StayInside:
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
         guess = not self._read and seems_to_read(event.tool_name)
+        read = (path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS)
+        if secret := self._secret(read, event.cwd):
+            return deny(secret)
         for field, path in paths_of(event, read=self._read):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
             if found.problem and not found.doubt and not guess:
@@ -147,6 +164,22 @@ class StayInside:
         if confined:
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
+
+    def _secret(self, paths: Iterable[Any], cwd: str) -> str:
+        """Why files may not be read, if one of them holds secrets."""
+        for path in paths:
+            try:
+                leads = [resolved(spelling) for spelling in spellings(checked(path), cwd)]
+            except UnresolvablePath:
+                continue  # it is judged with the others
+            for place in leads:
+                if holds_secrets(place, os.environ) and not inside_any(place, self.show):
+                    return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
+        return ""
+
+    def _secret_in(self, line: str, cwd: str) -> str:
+        found = reads_of(line)
+        return self._secret([*found.mentioned, *(file.path for file in found.files)], cwd)
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Ask about a text that is the name of something on this machine, whatever its argument is called."""
@@ -201,11 +234,14 @@ class StayInside:
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
-        return None
+        secret = self._secret_in(sandboxing.line_of(event), cwd)
+        return deny(secret) if secret else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
         folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
-        return sandboxing.hold(event, Policy(folders, read=folders if self._read else None, write_guard=self._name))
+        policy = Policy(folders, read=folders if self._read else None, write_guard=self._name)
+        policy.show, policy.unprotect, policy.protect = self.show, self.unprotect, sandboxing.own_places(folders)
+        return sandboxing.hold(event, policy)
 
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
@@ -216,10 +252,9 @@ class StayInside:
                 one = judged(path, cwd, fence, write=False)
                 if one.problem:
                     return deny(one.problem)
-        if self._read:
-            problem = self._judge_reads(line, cwd, fence, doubts)
-            if problem:
-                return deny(problem)
+        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, doubts) if self._read else "")
+        if problem:
+            return deny(problem)
         if matches.exhausted:
             doubts.append("its wildcards stand for more files than can be looked at")
         if doubts:

@@ -8,7 +8,9 @@ opened. What was refused there is told after the call, as the guard's answer to 
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +18,8 @@ from typing import Literal
 
 from hookline.core.calls import call_notes
 from hookline.core.files import private, state_folder
-from hookline.core.interpreter import hookline_argv, shell_command
+from hookline.core.interpreter import PACKAGES, hookline_argv, shell_command
+from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
@@ -92,6 +95,24 @@ def applies_to(event: PreToolUse, confine: Confine) -> bool:
         and host_rewrites.get()
         and not unavailable()
     )
+
+
+def own_places(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """What decides about lines and lies in some folders: files that hooks came from, their folders, and Hookline."""
+    files = [file for file in _hook_files(len(sys.modules)) if inside_any(file, folders)]
+    parents = [parent for file in files if (parent := str(Path(file).parent)) not in folders]
+    installed = os.path.realpath(PACKAGES)
+    own = [f"{installed}/hookline"] if "-packages" in installed and inside_any(installed, folders) else []
+    return tuple(dict.fromkeys([*files, *parents, *own]))
+
+
+@lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made
+def _hook_files(_modules: int) -> tuple[str, ...]:
+    """The files of this process that define hooks, by the name that every hook file gives them."""
+    found = [
+        module for module in tuple(sys.modules.values()) if type(getattr(module, "hooks", None)).__name__ == "Hooks"
+    ]
+    return tuple(os.path.realpath(str(module.__file__)) for module in found if getattr(module, "__file__", None))
 
 
 def line_of(event: PreToolUse) -> str:

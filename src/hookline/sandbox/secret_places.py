@@ -13,7 +13,7 @@ from hookline.sandbox.policy import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _TABLE = """\
 ~/.ssh
@@ -114,16 +114,32 @@ _MOST_FOLDERS = 200
 
 def default_places(environ: Mapping[str, str]) -> list[str]:
     """The places of the table that are there and could be read, by where they really are."""
+    found = [
+        os.path.realpath(path)
+        for path, text in _rows(environ)
+        if os.path.lexists(path) and _readable(path) and (not text or _holds(path, text.encode()))
+    ]
+    return list(dict.fromkeys(found))
+
+
+def holds_secrets(path: str, environ: Mapping[str, str]) -> bool:
+    """Whether a file is in one of the places, or a secret of a project, as far as its path and what it holds tell."""
+    for place, text in _rows(environ):
+        if inside_any(path, (place,)):
+            public = place.endswith("/.ssh") and _is_public(path[len(place) + 1 :].partition("/")[0])
+            return not public and os.path.isfile(path) and (not text or _holds(path, text.encode()))
+    return is_project_secret(path) and os.path.isfile(path)
+
+
+def _rows(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each place of this user's, with the text that a file there must hold to count."""
     home = environ.get("HOME") or "/"
     moved = {"~/.config": environ.get("XDG_CONFIG_HOME"), "~/.local/share": environ.get("XDG_DATA_HOME"),
              "~/.local/state": environ.get("XDG_STATE_HOME"), "~/.cargo": environ.get("CARGO_HOME")}  # fmt: skip
-    found = [os.path.realpath(part) for name in _VARIABLES for part in environ.get(name, "").split(":") if part]
+    yield from ((part, "") for name in _VARIABLES for part in environ.get(name, "").split(":") if part)
     for place, text in _PLACES:
         base = next((base for base, value in moved.items() if value and place.startswith(base + "/")), "~")
-        path = place.replace(base, moved.get(base) or home, 1)
-        if os.path.lexists(path) and _readable(path) and (not text or _holds(path, text.encode())):
-            found.append(os.path.realpath(path))
-    return list(dict.fromkeys(found))
+        yield place.replace(base, moved.get(base) or home, 1), text
 
 
 def _readable(path: str) -> bool:
@@ -212,9 +228,12 @@ def _public(places: Iterable[str]) -> list[str]:
     found: list[str] = []
     for place in places:
         if place.endswith("/.ssh"):
-            names = _listed(place)
-            found += [f"{place}/{name}" for name in names if name in _PUBLIC or name.endswith(".pub")]
+            found += [f"{place}/{name}" for name in _listed(place) if _is_public(name)]
     return found
+
+
+def _is_public(name: str) -> bool:
+    return name in _PUBLIC or name.endswith(".pub")
 
 
 def _listed(folder: str) -> list[str]:

@@ -82,7 +82,8 @@ def _guards(args: argparse.Namespace) -> list[Hook]:
 
 def _make_paths(args: argparse.Namespace) -> list[Hook]:
     also = [*args.also, *([temporary_folder()] if args.temporary else [])]
-    made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine)
+    given = {"show": args.show, "unprotect": args.unprotect}
+    made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine, **given)
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
     return [*made, *([protect.own_files()] if args.protect else []), *_make_packs(args)]
@@ -178,6 +179,8 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--read": _switch("keep reading inside, too"),
         "--undecided": _UNDECIDED,
         "--confine": _CONFINE,
+        "--show": _several("PATH", "a file that may be read although it may hold secrets"),
+        "--unprotect": _several("PATH", "a file that a confined line may write, although it runs later"),
         "--temporary": _switch("the system's temporary folder may be written in, too"),
         "--block": _several("PATTERN", "also refuse to run this, such as 'sudo *'"),
         "--protect": _switch("also ask before files that switch guards off are written"),
