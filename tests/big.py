@@ -24,6 +24,7 @@ BIG: dict[str, tuple[str, ...]] = {
         "tests/sandbox/test_calls.py", "tests/sandbox/test_changes.py", "tests/sandbox/test_cold_lines.py",
         "tests/sandbox/test_commands_handed_on.py", "tests/sandbox/test_commands_spelt.py",
         "tests/sandbox/test_more_ordinary_lines.py", "tests/sandbox/test_ordinary_lines.py",
+        "tests/sandbox/test_egress.py", "tests/sandbox/test_egress_attacks.py", "tests/sandbox/test_placeholders.py",
         "tests/sandbox/test_projects.py", "tests/sandbox/test_writes_by_detour.py",
         "tests/sandbox/test_writes_by_name.py",
     ),

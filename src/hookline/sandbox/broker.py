@@ -101,12 +101,11 @@ class Broker:
         record, code = b"", 0
         if not self._hosts.ports(name):
             code = 3
-            if kind in (_ADDRESS, _ADDRESS_6):
+            if kind in (_ADDRESS, _ADDRESS_6) and "." in name:  # not the machine's own name
                 shown = name[:80]
                 self._tell("refused", f"to look up `{shown}`", "it is not among the hosts", _ADVICE.format(shown))
-        elif kind == (_ADDRESS_6 if self._only_6 else _ADDRESS):
-            number = self._number(name).to_bytes(2, "big")
-            address = FAKE_6 + number if self._only_6 else FAKE + number
+        elif kind == _ADDRESS or (kind == _ADDRESS_6 and self._only_6):
+            address = (FAKE if kind == _ADDRESS else FAKE_6) + self._number(name).to_bytes(2, "big")
             record = b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 60, len(address)) + address
         return struct.pack(">HHHHHH", ident, 0x8180 | code, 1, bool(record), 0, 0) + question + record
 
@@ -355,6 +354,7 @@ def start(
     pid = os.fork()
     if pid:
         theirs.close()
+        signals.apart.add(pid)
         return pid, ours
     try:
         kernel.die_with_parent(signals.KILL)

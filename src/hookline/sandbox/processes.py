@@ -90,7 +90,7 @@ class OtherProcesses:
 
 def _descends(pid: int, ancestor: int) -> bool:
     """Whether a process, or the group it leads, comes from another one, and is not that one itself."""
-    while pid > 1:
+    while pid > 1 and pid not in signals.apart:
         pid = int(signals.parent(str(pid)) or 0)
         if pid == ancestor:
             return True

@@ -10,6 +10,10 @@ _MOMENT = 0.002
 HUP, INT, QUIT, KILL, PIPE, TERM, CHLD, XFSZ = 1, 2, 3, 9, 13, 15, 17, 25
 
 
+apart: set[int] = set()
+"""Processes of ours that are not the line's, although they come from its supervisor: the broker."""
+
+
 def ignore(*numbers: int) -> None:
     """Do nothing on these."""
     for number in numbers:
@@ -62,12 +66,12 @@ def _children() -> list[int]:
 
 
 def descendants(pid: int) -> set[int]:
-    """Every process that comes from another one."""
+    """Every process that comes from another one, those apart from the line aside."""
     found: set[int] = set()
     parents = {int(name): int(parent(name) or 0) for name in os.listdir("/proc") if name.isdigit()}
     grown = {pid}
     while grown:
-        grown = {child for child, its_parent in parents.items() if its_parent in grown} - found
+        grown = {child for child, its_parent in parents.items() if its_parent in grown} - found - apart
         found |= grown
     return found
 
