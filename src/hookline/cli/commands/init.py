@@ -23,6 +23,8 @@ from hookline.hosts.install.entries import NOT_HERE, NOT_STARTED, deny_by_exit
 _CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /' --block 'rm -rf ~' --block 'sudo *'"
 _INSIDE = "guard paths --temporary --protect"
 NAMES = ("confined-shell", "stay-inside", "own-files")
+FLOW = "flow"
+_FLOW_EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 POLICY = "hookline.toml"
 """The file beside the settings that switches the rules of packs on and off."""
 _HEAD = "# `false` switches a rule off, a list takes the place of its own; `hookline packs` shows all there are\n"
@@ -34,7 +36,7 @@ def _entry(name: str, words: str, *, shared: bool) -> dict[str, Any]:
     return {"type": "command", "command": command, "timeout": 10, "onFailure": "block", "name": name}
 
 
-def starter(policy: str = "", *, shared: bool = False) -> dict[str, Any]:
+def starter(policy: str = "", *, shared: bool = False, flow: bool = False) -> dict[str, Any]:
     """What a new settings file says: shell lines run confined where the kernel can hold them, edits stay inside.
 
     Before the files that set up the guards themselves are written, the user is asked. `policy` is a file of packs.
@@ -44,12 +46,12 @@ def starter(policy: str = "", *, shared: bool = False) -> dict[str, Any]:
     more = f' --packs "${PROJECT}"/.claude/{policy}' if policy else ""
     edits, looks = "Write|Edit|MultiEdit|NotebookEdit", "mcp__.*|Read|Grep|Glob|LS" if policy else "mcp__.*"
     rows = (("Bash", _CONFINED), (edits, _INSIDE), (looks, "guard protect"))
-    return {
-        "PreToolUse": [
-            {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
-            for name, (match, words) in zip(NAMES, rows, strict=True)
-        ]
-    }
+    guards = [
+        {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
+        for name, (match, words) in zip(NAMES, rows, strict=True)
+    ]
+    told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in _FLOW_EVENTS if flow}
+    return {**told, "PreToolUse": [*guards, *told.get("PreToolUse", ())]}
 
 
 def _policy(text: str, names: Iterable[str]) -> str:
@@ -82,7 +84,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(str(policy), f"cannot be read: {error}; fix or remove it first") from None
     hooks = settings.get("hooks", {})
     ours = {event: [*hooks.get(event, []), *groups]
-            for event, groups in starter(POLICY if rules else "", shared=shared).items()}  # fmt: skip
+            for event, groups in starter(POLICY if rules else "", shared=shared, flow=args.flow).items()}  # fmt: skip
     with keep_trust(Path(args.project)) as unseen:
         path.parent.mkdir(parents=True, exist_ok=True)
         if rules:
@@ -90,7 +92,11 @@ def main(argv: list[str]) -> int:
         path.write_text(json.dumps({**settings, "hooks": {**hooks, **ours}}, indent=2) + "\n")
     wrote = [str(path), *([str(policy)] if rules else [])]
     alone = not shared and not args.local
-    print(json.dumps({"wrote": wrote, "hooks": NAMES}) if args.json else _next_steps(wrote, alone=alone))
+    print(
+        json.dumps({"wrote": wrote, "hooks": [*NAMES, *([FLOW] if args.flow else [])]})
+        if args.json
+        else _next_steps(wrote, alone=alone)
+    )
     if unseen:
         labels = ", ".join(map(one_line, unseen))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
@@ -102,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_argument(
         "--pack", nargs="+", default=[], metavar="PACK", help="rules for git, python, …: `hookline packs`"
     )
+    flags.add_argument("--flow", action="store_true", help="also ask who vouches for where a call goes")
     flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
     flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
@@ -129,7 +136,7 @@ def _existing(path: Path) -> dict[str, Any]:
 
 def _is_ours(group: Any) -> bool:
     rows = group.get("hooks") if isinstance(group, dict) else None
-    return isinstance(rows, list) and any(isinstance(row, dict) and row.get("name") in NAMES for row in rows)
+    return isinstance(rows, list) and any(isinstance(row, dict) and row.get("name") in (*NAMES, FLOW) for row in rows)
 
 
 def _next_steps(wrote: list[str], *, alone: bool) -> str:
