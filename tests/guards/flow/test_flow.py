@@ -81,13 +81,14 @@ async def test_what_the_model_put_in_is_not_vouched_for_by_coming_back() -> None
 
 
 async def test_structured_content_is_preferred_and_a_document_is_never_records() -> None:
-    """A server's structured result has fields; the same as text, or in a file, has none unless settings say so."""
+    """A structured result has fields; the same as text is asked about, in a document denied, unless settings say so."""
     text = '[{"name": "Bob", "email": "bob@corp.example"}]'
     structured = {"content": [{"type": "text", "text": text}], "structuredContent": [{"email": "bob@corp.example"}]}
     rules: Any = {"get_contacts": {"parse": "json"}}
     cases: list[tuple[str, dict[str, Any], Any, dict[str, Any], str]] = [
         ("mcp__crm__get_contacts", {}, structured, {}, "pass"),
-        ("mcp__crm__get_contacts", {}, [{"type": "text", "text": text}], {}, "deny"),
+        ("mcp__crm__get_contacts", {}, [{"type": "text", "text": text}], {}, "ask"),
+        ("mcp__crm__get_note", {}, [{"type": "text", "text": text}], {}, "deny"),
         ("mcp__crm__get_contacts", {}, [{"type": "text", "text": text}], {"tools": rules}, "pass"),
         ("read_file", {"path": "contacts.json"}, text, {}, "deny"),
         ("get_page", {"url": "https://x.example"}, {"email": "bob@corp.example"}, {}, "deny"),
@@ -111,7 +112,7 @@ async def test_settings_say_what_names_do_not() -> None:
         ({"tools": {"get_partner": {"reads": "trusted"}}}, mail("q@partner.example"), "pass"),
         ({"tools": {"get_partner": {"reads": "text"}}}, mail("p@partner.example"), "deny"),
         ({"tools": {"get_*": {"third": ["email"]}}}, mail("p@partner.example"), "ask"),
-        ({}, ("frobnicate", {"place": "eve@evil.example"}), "pass"),
+        ({}, ("frobnicate", {"place": "eve@evil.example"}), "ask"),
         ({"tools": {"frobnicate": {"to": ["place"]}}}, ("frobnicate", {"place": "eve@evil.example"}), "deny"),
         ({"tools": {"frobnicate": {"means": ["delete"]}}}, ("frobnicate", {"what": "x"}), "ask"),
         ({"tools": {"send_email": {"effect": False}}}, mail("eve@evil.example"), "pass"),
@@ -149,6 +150,25 @@ async def test_what_was_not_asked_for_is_asked_about_and_denied_when_a_text_tell
     assert await agent.judge("delete_file", {"file_name": "report.txt"}) == "deny"
     assert await agent.judge("delete_file", {"file_name": "other.txt"}) == "ask"
     assert await agent.judge("update_password", {"new_password": "x"}) == "deny"
+
+
+async def test_a_tool_whose_name_says_nothing_needs_to_be_spoken_of() -> None:
+    """By a word of its name; the agent's own helpers, such as a list of what is to do, need nothing."""
+    agent = await reader("Please frobnicate the gadget")
+
+    assert await agent.judge("frobnicate", {"what": "gadget"}) == "pass"
+    assert await agent.judge("exfiltrator", {}) == "ask"
+    for tool in ("TodoWrite", "update_plan", "Task", "ExitPlanMode", "spawn_agent"):
+        assert await agent.judge(tool, {"text": "x", "plan": "y"}) == "pass", tool
+
+
+async def test_a_user_who_asks_for_the_web_gets_its_links() -> None:
+    """A page that says "visit" is followed by a question, unless the user wants the web to be read."""
+    page = "Laptops of the year. Visit https://shop.example/best for the list."
+    for prompt, level in (("What does https://a.example say?", "ask"), ("Research laptops for me", "pass")):
+        agent = await Agent().start(prompt)
+        await agent.read("WebFetch", {"url": "https://a.example"}, page)
+        assert await agent.judge("WebFetch", {"url": "https://shop.example/best"}) == level, prompt
 
 
 LANGUAGES = {

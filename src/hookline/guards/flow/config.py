@@ -142,8 +142,10 @@ def is_address_argument(argument: str) -> bool:
     return _ADDRESS_ARGUMENT.search("_".join(tokens(argument))) is not None
 
 
-def is_document(tool: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether a tool returns the text of a document, whose author may write `iban: …` into it."""
+def is_document(tool: str, arguments: Mapping[str, Any], *, text: bool = False) -> bool:
+    """Whether a tool returns a document, whose author may write `iban: …` into it; a `text`, if its name says so."""
+    if text and set(tokens(tool)) & row("document"):
+        return True
     named = any(_DOCUMENT_ARGUMENT.search("_".join(tokens(name))) for name in arguments)
     return named or (not tool.startswith("mcp__") and tool in row("document_tools"))
 

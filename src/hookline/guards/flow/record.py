@@ -14,6 +14,7 @@ from hookline.guards.flow.config import FlowConfig, is_document
 from hookline.guards.flow.store import MOST_VOUCHERS, FlowRow, FlowStore, Voucher, bounded
 from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves, names
 from hookline.guards.flow.words import row, tokens
+from hookline.guards.tool_inputs import json_inside
 
 _LONGEST_VALUE = 200
 _PERSON = re.compile(r"name|sender|author|from", re.IGNORECASE)
@@ -33,7 +34,10 @@ def result_row(
     made = FlowRow("result", source=source, tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments),
                approved=approved)  # fmt: skip
     made.origin = origin_of(tool, arguments)
-    value = _structure(result, config.rule(tool).parse)
+    value, guessed = _structure(result, config.rule(tool).parse), False
+    if isinstance(value, str) and made.origin in ("record", "outside") and not is_document(tool, arguments, text=True):
+        found = json_inside(value)
+        value, guessed = (value, False) if found is None else (found, True)
     if made.origin == "secret":
         made.source, made.secrets = _described(tool, arguments), secrets_in("\n".join(flat(value)))
         made.letters = sum(map(_letters, flat(value)))
@@ -46,6 +50,7 @@ def result_row(
             made.vouchers += (Voucher(key_of(one), "field", path) for one in given if len(one) <= _LONGEST_VALUE)
             continue
         label = config.label(tool, path, leaf, document=is_document(tool, arguments))
+        label = "third" if label == "field" and guessed else label  # a text that looks like records, from anyone
         made.letters += _letters(leaf)
         if label == "text":
             texts.append(str(leaf))

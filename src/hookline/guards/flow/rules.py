@@ -31,6 +31,7 @@ from hookline.guards.flow.values import (
     sentence_at,
 )  # fmt: skip
 from hookline.guards.flow.words import (
+    BROWSES,
     GO_TO,
     KINDS,
     LINKS,
@@ -39,6 +40,7 @@ from hookline.guards.flow.words import (
     is_id,
     languages,
     leaves_details,
+    names_tool,
     row,
     thing_missing,
     tokens,
@@ -145,7 +147,7 @@ class FlowJudge:
         code = CodeFlow(self._store)
         is_code = code.is_about(tool, arguments)
         yield from (FlowFinding(*found) for found in code.findings(tool, arguments))
-        if is_code:
+        if is_code or tool in row("own_tools"):  # planning and helpers of the agent itself reach no one
             return
         if self._config.fetches(tool, arguments):
             yield from self._fetch(arguments)
@@ -156,7 +158,7 @@ class FlowJudge:
         yield from doubts
         verbs = self._config.verbs(tool)
         handed_over = not doubts and self._is_handed_over(tool, verbs)
-        echo = self._echo(verbs, given)
+        echo = self._echo(tool, verbs, given)
         if self._config.intent and self._store.prompts and languages(self._store.prompt):
             yield from self._intent(tool, verbs, given, echo, handed_over=handed_over)
         if echo and not (handed_over and echo.level == "ask"):
@@ -259,7 +261,7 @@ class FlowJudge:
             wanted = "/".join(sorted(verbs))
             level = "ask" if hands_over(prompt) else level
             yield FlowFinding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
-        elif not handed_over and thing_missing(tool, verbs, prompt):
+        elif not handed_over and (thing_missing(tool, verbs, prompt) if verbs else not names_tool(prompt, tool)):
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
         for one in given if "reserve" in verbs else ():
             if one.role != "to" and not day_named(self._store.folded_prompt, one.value):
@@ -272,16 +274,17 @@ class FlowJudge:
         gentle = bool(verbs) and verbs <= _GENTLE and not set(tokens(tool)) & row("money")
         return gentle and hands_over(self._store.prompt) and any(text.direct for text in self._store.texts)
 
-    def _echo(self, verbs: frozenset[str], given: list[CallArgument]) -> FlowFinding | None:
+    def _echo(self, tool: str, verbs: frozenset[str], given: list[CallArgument]) -> FlowFinding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
         prompt, folded = self._store.prompt, self._store.folded_prompt
         found: FlowFinding | None = None
-        for role, value, key in ((one.role, one.value, key_of(one.value)) for one in given if verbs):
+        for role, value, key in ((one.role, one.value, key_of(one.value)) for one in given):
             named = names(prompt, folded, value)
             wanted = 20 <= len(value) <= 300 if role == "content" else not (kind_of(value) == "name" and named)
             for text in self._store.seen(value) if wanted and not self._config.is_known(key) else ():
                 sentence = _quoted(text, value)[1]
-                if asks_for(sentence, verbs) and _speaks_of(sentence, value):
+                told = asks_for(sentence, verbs) if verbs else names_tool(sentence, tool)
+                if told and _speaks_of(sentence, value):
                     level: Level = "ask" if text.delegated or named else "deny"
                     why = f"the text of {text.source} tells the agent to do this"
                     found = FlowFinding(level, "echo", why, (f"echo:{fold(value)}",), text.source, sentence)
@@ -319,7 +322,8 @@ class FlowJudge:
 
     def _told_to_go(self, address: str) -> tuple[str, str] | None:
         for text in self._store.seen(address):
-            wanted = text.direct and LINKS.search(self._store.prompt)  # the user asked for what a place links to
+            prompt = self._store.prompt  # which asks for what a place links to, or for what the web has
+            wanted = (text.direct and LINKS.search(prompt)) or BROWSES.search(prompt)
             if wanted or self._config.rule(text.source.partition("#")[0]).links == "open":
                 continue
             source, sentence = _quoted(text, address)
@@ -347,6 +351,3 @@ def _speaks_of(sentence: str, value: str) -> bool:
         return True
     before = re.search(r"(\w[\w-]*)?\W{0,3}([#'\"`]?)" + re.escape(fold(value)) + r"(?![\w-])", fold(sentence))
     return before is not None and (bool(before[2]) or is_id(before[1] or ""))
-
-
-__all__ = ["FlowFinding", "FlowJudge", "tokens"]

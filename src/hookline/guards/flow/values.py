@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from hookline.guards.flow.words import STREET, tokens
+from hookline.guards.flow.words import STREET
 
 Kind = Literal["email", "url", "iban", "phone", "name"]
 
@@ -197,8 +197,3 @@ def mixes_alphabets(text: str) -> bool:
 def last_name(path: str) -> str:
     """The name of the field that a leaf stands in, whatever lists are around it."""
     return re.sub(r"\[\]|\.<key>|\.\*", "", path).rpartition(".")[2]
-
-
-def field_tokens(path: str) -> frozenset[str]:
-    """The words of that name."""
-    return frozenset(tokens(last_name(path)))

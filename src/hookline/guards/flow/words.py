@@ -16,6 +16,7 @@ _TABLE: dict[str, Any] = msgspec.json.decode(Path(__file__).with_name("words.jso
 CODE: dict[str, Any] = _TABLE["code"]
 STREET: dict[str, str] = _TABLE["street"]
 GO_TO: re.Pattern[str] = re.compile(_TABLE["go_to"], re.IGNORECASE)
+BROWSES: re.Pattern[str] = re.compile(_TABLE["browses"], re.IGNORECASE)
 LINKS: re.Pattern[str] = re.compile(_TABLE["links"], re.IGNORECASE)
 MONEY_TO: re.Pattern[str] = re.compile(_TABLE["money_to"], re.IGNORECASE)
 KINDS: dict[str, re.Pattern[str]] = {
@@ -27,13 +28,9 @@ _NEEDS_THING = frozenset({"create", "update", "delete", "cancel", "move", "reser
 _WORDS_FOR_LANGUAGE = 0.08
 
 
+@cache
 def row(name: str) -> frozenset[str]:
     """A row of the table that is a list of words."""
-    return _row(name)
-
-
-@cache
-def _row(name: str) -> frozenset[str]:
     return frozenset(_TABLE[name].split())
 
 
@@ -58,7 +55,7 @@ def _first_verbs(tool: str) -> list[str]:
     """The first word of each part of the name (`fetch_and_send` has two) that says what is done: a class, or `read`."""
     found, waiting = [], True
     for word in tokens(tool):
-        verb = _verbs().get(word) or ("read" if word in _row("read") else None)
+        verb = _verbs().get(word) or ("read" if word in row("read") else None)
         if word in ("and", "then", "or"):
             waiting = True
         elif waiting and verb:
@@ -122,6 +119,12 @@ def asks_for(text: str, verbs: frozenset[str]) -> bool:
     )  # fmt: skip
 
 
+def names_tool(text: str, tool: str) -> bool:
+    """Whether a text has a word of a tool's name, for tools whose name has no verb that is known."""
+    words = {word[:6] for word in tokens(tool) if len(word) >= 4} - row("generic")
+    return any(word in text.casefold() for word in words)
+
+
 def thing_missing(tool: str, verbs: frozenset[str], prompt: str) -> bool:
     """Whether the verb was said, but of something else: to book a hotel is not to make a calendar event."""
     if not verbs or not verbs <= _NEEDS_THING:
@@ -157,4 +160,4 @@ def _speaks_raw(patterns: dict[str, str], text: str) -> bool:
 
 def is_id(word: str) -> bool:
     """Whether a word announces the number of a thing."""
-    return word in _row("ids")
+    return word in row("ids")
