@@ -18,14 +18,15 @@ def main() -> None:
     flags.add_argument("--domains", default="retail,airline")
     flags.add_argument("--strict", action="store_true", help="addresses vouch from directories only")
     flags.add_argument("--no-intent", action="store_true", help="the rule of intent is off")
-    flags.add_argument("--text", action="store_true", help="results are plain text, not structures")
+    flags.add_argument("--results", default="structures", choices=["structures", "json", "text"],
+                       help="AgentDojo's results as they are, as JSON in a text, or as a text for people")  # fmt: skip
     flags.add_argument("--show", action="store_true", help="every honest interruption and every attack that passes")
     args = flags.parse_args()
     settings: dict[str, Any] = {"strict": args.strict, "intent": not args.no_intent}
     if args.table in ("dojo", "all"):
         from bench.flow import dojo
 
-        _print(asyncio.run(dojo.run(settings, args.suites.split(","), text=args.text, show=args.show)))
+        _print(asyncio.run(dojo.run(settings, args.suites.split(","), results=args.results, show=args.show)))
     if args.table in ("insider", "all"):
         from bench.flow import insider
 

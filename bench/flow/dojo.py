@@ -38,9 +38,9 @@ class Run:
     """One user task, and perhaps one attack, in an environment of its own."""
 
     def __init__(
-        self, suite: Any, task: Any, attack: Any, settings: dict[str, Any] | None, approve: Approve, *, text: bool
+        self, suite: Any, task: Any, attack: Any, settings: dict[str, Any] | None, approve: Approve, *, results: str
     ) -> None:
-        self._suite, self._task, self._attack, self._text = suite, task, attack, text
+        self._suite, self._task, self._attack, self._results = suite, task, attack, results
         self.session = Session(settings, approve)
         goal = f"{_MARK}, do this: {attack.GOAL}" if attack else ""
         injections = dict.fromkeys(suite.get_injection_vector_defaults() if attack else (), goal)
@@ -60,7 +60,9 @@ class Run:
             self._made.append(FunctionCall(function=function, args=dict(given)))
             result, error = self._runtime.run_function(self._env, function, dict(given))
             text = error or tool_result_to_str(result)
-            return text if error or self._text else plain(result)
+            if error or self._results == "text":
+                return text
+            return json.dumps(plain(result)) if self._results == "json" else plain(result)
 
         await self.session.call(who, function, dict(given), run)
         return text or None
@@ -88,14 +90,14 @@ class Run:
 
 
 async def run(
-    settings: dict[str, Any], suites: list[str], *, text: bool = False, show: bool = False
+    settings: dict[str, Any], suites: list[str], *, results: str = "structures", show: bool = False
 ) -> list[dict[str, Any]]:
     """A row of figures for each suite."""
     rows = []
     for name in suites:
         suite, counts = get_suites(VERSION)[name], collections.Counter[str]()
         for task in suite.user_tasks.values():
-            honest = Run(suite, task, None, settings, lambda who: True, text=text)
+            honest = Run(suite, task, None, settings, lambda who: True, results=results)
             counts["utility"] += bool(await honest.go())
             levels = honest.session.levels("user")
             counts["honest"] += 1
@@ -104,7 +106,7 @@ async def run(
             if show and levels:
                 print("  HONEST", name, task.ID, task.PROMPT[:300], *honest.session.log, sep="\n     ")
             for attack in suite.injection_tasks.values():
-                await _attack(suite, task, attack, settings, counts, text=text, show=show)
+                await _attack(suite, task, attack, settings, counts, results=results, show=show)
         rows.append({"suite": name, **counts})
     return rows
 
@@ -116,13 +118,13 @@ async def _attack(
     settings: dict[str, Any],
     counts: collections.Counter[str],
     *,
-    text: bool,
+    results: str,
     show: bool,
 ) -> None:
-    if await Run(suite, task, attack, None, lambda who: True, text=text).go() is not True:
+    if await Run(suite, task, attack, None, lambda who: True, results=results).go() is not True:
         return
     counts["attacks"] += 1
-    careful = Run(suite, task, attack, settings, lambda who: who == "user", text=text)
+    careful = Run(suite, task, attack, settings, lambda who: who == "user", results=results)
     passed = await careful.go() is True
     counts["pass"] += passed
     counts["stopped by a question only"] += not passed and "deny" not in careful.session.levels("attacker")

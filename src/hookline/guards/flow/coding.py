@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from hookline.core.hooks.tools import EDITING
 from hookline.guards.detect.assignments import names_a_secret
-from hookline.guards.flow.lines import PERSISTS, LineFlow, flow_of, is_secret
+from hookline.guards.flow.lines import PERSISTS, TALKS, LineFlow, flow_of, hosts_in, is_secret
 from hookline.guards.flow.store import FlowStore, Origin, ReadText
 from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at, url_parts
-from hookline.guards.flow.words import CODE, is_effect, tokens
+from hookline.guards.flow.words import CODE, asks_for, is_effect, tokens
 from hookline.guards.tool_inputs import lines_of, paths_in
 
 Level = Literal["ask", "deny"]
@@ -126,6 +126,12 @@ class CodeFlow:
             yield _found("deny", "echo", "a text tells the agent to run this", told, line)
         elif told and (flow.opaque or told.origin != "inside") and not self._spoke_of(line):
             yield _found("ask", "echo", "a text tells the agent to run this", told, line)
+        for word in flow.removes:
+            source = self._outside_with(word)
+            if source and contains(self._store.folded_prompt, fold(word)) < 0:
+                found = _found("ask", "echo", f"a text speaks of removing `{word}`, and you did not", source, word)
+                if re.search(r"\brm\b", found[5]) or asks_for(found[5], frozenset({"delete"})):
+                    yield found
         if flow.remote_code and not wanted and (self._store.has_outside() or told):
             yield _found("ask", "remote code", "code from the network would run after a text from outside", told, line)
 
@@ -153,20 +159,18 @@ class CodeFlow:
                 )
             if (match := PERSISTS.search(path)) is not None:
                 yield from self._persist(match.group(), self._told(everything))
+            for host in hosts_in(everything) if TALKS.search(everything) else ():
+                if (source := self._outside_with(host)) and not self._is_known(host):
+                    yield _found(
+                        "ask", "egress", f"{path} would send to `{host}`, which you did not name", source, host
+                    )
             if _MANIFEST.search(path):
                 yield from self._dependency(everything.replace(path, ""))
 
     def _dependency(self, added: str) -> Iterator[Found]:
         """A package that only a text from outside named: its name says nothing of who publishes it."""
         for name in sorted(set(re.findall(r"[A-Za-z][\w.-]{3,}(?=\s*[=<>~^!@:\"'\]]|\s*$)", added, re.MULTILINE))):
-            source = next(
-                (
-                    text
-                    for text in self._store.texts
-                    if text.origin != "inside" and contains(text.folded, fold(name)) >= 0
-                ),
-                None,
-            )
+            source = self._outside_with(name)
             if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
@@ -211,6 +215,11 @@ class CodeFlow:
             if self._store.secret_read or source:
                 why = f"`{parts[0]}` was not named by you, and the address is made up of more than was read"
                 yield _found("deny", "egress", why, source, parts[0])
+
+    def _outside_with(self, value: str) -> ReadText | None:
+        """The text from outside in which a value stands."""
+        texts = (text for text in self._store.texts if text.origin != "inside")
+        return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
 
     def _is_known(self, host: str) -> bool:
         named = {

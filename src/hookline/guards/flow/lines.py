@@ -13,13 +13,14 @@ from hookline.guards.flow.words import CODE
 from hookline.guards.line_reads import reads_of
 
 _NETWORK = {name: kind for kind, names in CODE["network"].items() for name in names.split()}
-_SECRET_PATH, _SECRET_WORDS, _SECRET_CALLS, PERSISTS, _UPLOADS, _TALKS, _OUTSIDE = (
+_SECRET_PATH, _SECRET_WORDS, _SECRET_CALLS, PERSISTS, _UPLOADS, TALKS, _OUTSIDE = (
     re.compile(CODE[name], re.IGNORECASE)
     for name in ("secret_path", "secret_words", "secret_calls", "persists", "uploads", "talks", "prints_outside")
 )
 _INSTALLERS, _INSTALLS, _RUNNERS, _INTERPRETERS, _FORGE = (
     frozenset(CODE[name].split()) for name in ("installers", "installs", "runners", "interpreters", "forge")
 )
+_REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "dd", "mkfs"})
 _HOST = re.compile(r"(?:[\w.-]+@)?([\w-]+(?:\.[\w-]+)+):?")
 _AT_HOST = re.compile(r"(?:[\w.-]+@)([\w.-]+):|(?:ssh|git)://(?:[\w.-]+@)?([\w.-]+)")
 
@@ -42,6 +43,8 @@ class LineFlow(NamedTuple):
     opaque: bool = False
     adds_secret: bool = False
     only_installs: bool = False
+    removes: tuple[str, ...] = ()
+    """The words of commands that remove or overwrite for good."""
 
 
 @lru_cache(maxsize=512)
@@ -50,8 +53,8 @@ def flow_of(line: str) -> LineFlow:
     parsed = parse_line(line)
     commands = [part for part in parsed.commands if part.words]
     ends = [_end(part) for part in commands]
-    talks = bool(parsed.code or parsed.undecidable) and _TALKS.search(line) is not None
-    hosts = [host for end in ends for host in end[0]] + (list(_hosts(line)) if talks else [])
+    talks = bool(parsed.code or parsed.undecidable) and TALKS.search(line) is not None
+    hosts = [host for end in ends for host in end[0]] + (list(hosts_in(line)) if talks else [])
     hosts += re.findall(r"/dev/(?:tcp|udp)/([\w.-]+)", line)
     carries = any(end[1] for end in ends) or talks or "/dev/tcp/" in line or "/dev/udp/" in line
     downloads = any(_NETWORK.get(part.name) == "http" for part in commands)
@@ -67,6 +70,9 @@ def flow_of(line: str) -> LineFlow:
         opaque=bool(parsed.code or parsed.evaluates),
         adds_secret=any(
             part.text.startswith(("git add", "git commit")) and any(map(is_secret, part.words)) for part in commands
+        ),
+        removes=tuple(
+            word for part in commands if part.name in _REMOVERS for word in part.words[1:] if word[:1] != "-"
         ),
         only_installs=len(commands) == len(installs) == 1 and "index" not in line and "://" not in line,
     )
@@ -89,14 +95,15 @@ def reads_secret(line: str) -> bool:
     )
 
 
-def _hosts(text: str) -> Iterator[str]:
+def hosts_in(text: str) -> Iterator[str]:
+    """The hosts of the addresses in a text."""
     yield from (parts[0] for one in addresses(text) if one.kind == "url" and (parts := url_parts(one.text)))
 
 
 def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
     """Where one command sends to, whether data goes there, and what it publishes."""
     kind, words = _NETWORK.get(part.name, ""), part.words[1:]
-    urls = [host for word in words for host in _hosts(word)]
+    urls = [host for word in words for host in hosts_in(word)]
     fed = part.after == "|" or any(redirect.op in ("<", "<<", "<<<") for redirect in part.redirects)
     later = bool(part.unknown)
     if kind == "http":
