@@ -24,7 +24,6 @@ _CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /'
 _INSIDE = "guard paths --temporary --protect"
 NAMES = ("confined-shell", "stay-inside", "own-files")
 FLOW = "flow"
-_FLOW_EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
 POLICY = "hookline.toml"
 """The file beside the settings that switches the rules of packs on and off."""
 _HEAD = "# `false` switches a rule off, a list takes the place of its own; `hookline packs` shows all there are\n"
@@ -50,8 +49,14 @@ def starter(policy: str = "", *, shared: bool = False, flow: bool = False) -> di
         {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
         for name, (match, words) in zip(NAMES, rows, strict=True)
     ]
-    told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in _FLOW_EVENTS if flow}
+    told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in _flow_events() if flow}
     return {**told, "PreToolUse": [*guards, *told.get("PreToolUse", ())]}
+
+
+def _flow_events() -> list[str]:
+    from hookline.guards.flow import flow
+
+    return [event.event_name for hook in flow(state=False) for event in hook.events]
 
 
 def _policy(text: str, names: Iterable[str]) -> str:
