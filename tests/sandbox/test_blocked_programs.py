@@ -63,6 +63,9 @@ REFUSED = [
     f"python3 -c \"{EDIT}\" {LOADER} ./ld.so; chmod +x x; ./x notes.txt",
 f'python3 -c "{REBUILT}"; chmod +x x; ./x -rf victim',
     "printf 'int main(void) { return 0; }' | gcc -x c -o x -Wl,--dynamic-linker=/usr/bin/rm -; ./x -rf victim",
+    "objcopy --remove-section .note.gnu.build-id --remove-section .comment /bin/rm x; ./x -rf victim",
+    "objcopy --remove-section .note.gnu.build-id --strip-all /usr/bin/git x; ./x push --force origin HEAD",
+    "busybox sh $(which deploy) || bash $(which deploy)",
     f"cp /bin/rm {BIN}/x; x -rf victim",
     f"cp {BIN}/forbidden x; ./x made",
     f"cp {BIN}/forbidden {BIN}/x; x made",
@@ -107,7 +110,7 @@ def hold(lines: list[str], **policy: Any) -> list[dict[str, Any]]:
 
 def test_a_program_that_a_pattern_names_does_not_start_in_disguise() -> None:
     """Every line is refused, and says so."""
-    missing = [name for name in ("node", "gcc", "git") if shutil.which(name) is None]
+    missing = [name for name in ("node", "gcc", "git", "objcopy") if shutil.which(name) is None]
     lines = [line for line in REFUSED if not any(f"{name} " in line for name in missing)]
 
     open_lines = [

@@ -49,7 +49,7 @@ def alone(block: list[seccomp.Instruction]) -> bytes:
 def test_every_call_gets_the_answer_of_its_own_block(machine: str, network: str, signals: bool, starts: bool) -> None:
     """However the filter finds it; a call that nobody named passes."""
     arch, column = syscalls.MACHINES[machine]
-    blocks = seccomp.blocks(network=network, scoped_signals=signals, starts=starts)
+    blocks = seccomp.blocks(machine, network=network, scoped_signals=signals, starts=starts)
     by_number = {syscalls.NUMBERS[name][column]: alone(block) for name, block in blocks.items()}
     code = seccomp.program(machine, network=network, scoped_signals=signals, starts=starts)
     asked = [(number, arguments) for number in NUMBERS for arguments in ARGUMENTS]

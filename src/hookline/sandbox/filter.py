@@ -83,7 +83,7 @@ def _socket(network: str) -> list[Instruction]:
 
 
 def blocks(
-    *, network: str, scoped_signals: bool, starts: bool, forks: bool = False, reads: bool = False
+    machine: str, *, network: str, scoped_signals: bool, starts: bool, forks: bool = False, reads: bool = False
 ) -> dict[str, list[Instruction]]:
     """What happens at each call that is looked at, by its name; `network` is `all`, `tcp` or `none`."""
     found = {name: [_answer(NOTIFY)] for name in (*syscalls.WRITES, *syscalls.METADATA, *syscalls.REFUSED)}
@@ -103,7 +103,8 @@ def blocks(
         "socketpair": [_load_argument(0), *_if_equal(_UNIX, _streams()), _answer(NOTIFY)],
     }
     if starts:
-        found["set_tid_address"] = [_answer(NOTIFY)]
+        name, values = syscalls.STARTED[machine]
+        found[name] = _notify_if_any(0, values) if values else [_answer(NOTIFY)]
         found["ptrace"] = _notify_if_any(0, syscalls.ATTACHING)
     if forks:
         found |= {name: [_answer(NOTIFY)] for name in syscalls.FORKS} | {"clone": _clone()}
@@ -128,7 +129,8 @@ def program(
     """
     wanted = (machine, network, scoped_signals, starts, forks, reads)
     if wanted not in _MADE:
-        found = blocks(network=network, scoped_signals=scoped_signals, starts=starts, forks=forks, reads=reads)
+        asked = {"scoped_signals": scoped_signals, "starts": starts, "forks": forks, "reads": reads}
+        found = blocks(machine, network=network, **asked)
         _MADE[wanted] = _program(machine, found)
     return _MADE[wanted]
 

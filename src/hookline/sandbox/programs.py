@@ -199,19 +199,18 @@ class Originals:
 
 
 def _similar(path: str, file: ProgramFile, original: str, known: ProgramFile) -> bool:
-    """Whether one file is the other, perhaps with something added at its end, or with a few bytes of it changed."""
-    if not known.size or file.size < known.size or (not known.is_binary and known.size > _MOST_BYTES):
-        return False
+    """Whether one file is the other, perhaps with something added, removed or changed that is not its code."""
     if not known.is_binary:
-        return file.head.startswith(known.head[: known.size]) and content(path).startswith(content(original))
+        whole = 0 < known.size <= min(file.size, _MOST_BYTES)
+        return whole and file.head.startswith(known.head[: known.size]) and content(path).startswith(content(original))
+    if file.size < known.size // 2:
+        return False
     step = max(_SAMPLE, known.size // _SAMPLES)
     with open(path, "rb", 0) as one, open(original, "rb", 0) as other:
-        pairs = [
-            (os.pread(one.fileno(), _SAMPLE, at), os.pread(other.fileno(), _SAMPLE, at))
-            for at in range(0, known.size, step)
-        ]
+        fds = (one.fileno(), other.fileno())
+        pairs = [[os.pread(fd, _SAMPLE, at) for fd in fds] for at in range(0, known.size, step)]
     telling = [left == right for left, right in pairs if right.strip(b"\0")]
-    return bool(telling) and sum(telling) > len(telling) * 3 // 4
+    return bool(telling) and sum(telling) > len(telling) // 2
 
 
 def script_names(path: str) -> list[str]:

@@ -29,8 +29,8 @@ class ProgramStarts:
 
     def table(self) -> Table:
         """The calls that start a program."""
-        started = {"set_tid_address": self._started, "ptrace": self._trace}
-        return {"execve": self._start, "execveat": self._start, **started}
+        started: Table = {name: self._started for name, _ in syscalls.STARTED.values()}
+        return {"execve": self._start, "execveat": self._start, "ptrace": self._trace, **started}
 
     def look_around(self) -> None:
         """See where programs are that patterns name."""
@@ -63,7 +63,7 @@ class ProgramStarts:
     def _started(self, _name: str, notice: Notice) -> Refusal | None:
         """Look again at a program that has just started, since its words may have been changed after they were judged.
 
-        Its memory is its own now, and none of its code has run: the loader makes this call. What should not have
+        Its memory is its own now, and none of its code has run: its C library makes this call. What should not have
         started is ended here, and so is what cannot be looked at.
         """
         thread = notice[1]

@@ -107,7 +107,7 @@ class Supervisor:
             return
         if refusal is not None:
             self._reporter.say(refusal)
-            if name == "set_tid_address":  # by a program that has started
+            if name in ("arch_prctl", "set_tid_address"):  # by a program that has started
                 signals.send(notice[1], signals.KILL)
         kernel.respond(listener, notice[0], None if refusal is None else _error_of(name))
 

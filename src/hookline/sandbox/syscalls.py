@@ -45,7 +45,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "keyctl": (250, 219), "statx": (332, 291), "umask": (95, 166), "setuid": (105, 146), "setgid": (106, 144),
     "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
     "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152),
-    "ptrace": (101, 117), "fork": (57, -1), "vfork": (58, -1),
+    "ptrace": (101, 117), "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -150,6 +150,9 @@ FORKS = ("clone", "fork", "vfork")
 """Calls that make a process, or a thread; `clone3` is absent."""
 THREAD = 0x00010000
 """CLONE_THREAD: a thread of the caller's own process."""
+STARTED = {"x86_64": ("arch_prctl", (0x1002,)), "aarch64": ("set_tid_address", ())}
+"""The first call of every program, before its own code runs, and what its first argument is: where it keeps what each
+thread has of its own (ARCH_SET_FS). C libraries make it, and on x86-64 Go's runtime as well."""
 ATTACHING = (16, 0x4206)
 """PTRACE_ATTACH and PTRACE_SEIZE; what traces a program from its start is seen when that starts."""
 NAMESPACES = 0x7E020080
