@@ -10,9 +10,11 @@ import pytest
 
 from hookline import Hooks
 from hookline.errors import HookError
+from hookline.events import PreToolUse
 from hookline.guards import protect
 from hookline.guards.permissions.modes import SETS_UP, protected_name
 from hookline.hosts.table import HOSTS
+from hookline.replies import Decision
 
 PATHS = (
     ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/x.py", ".codex/config.toml",
@@ -169,3 +171,25 @@ async def test_a_process_looks_at_its_modules_once(project: Path, monkeypatch: p
     await looked_at()
 
     assert await looked_at() < 5
+
+
+HELD = {
+    "echo x > .claude/settings.json": True, "cp x .husky/pre-commit": True, "hookline trust --all": True,
+    "python3 -m venv .venv && . .venv/bin/activate": False, "echo x >> ~/.zshrc": False, "git config alias.st x": False,
+}  # fmt: skip
+"""Lines that the kernel holds, and whether they are asked about nevertheless."""
+
+
+async def test_where_the_kernel_holds_a_line_only_what_it_plainly_does_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is refused where it happens, with its reason."""
+    monkeypatch.setattr("hookline.guards.sandboxing.unavailable", lambda: "")
+    hooks = Hooks()
+    hooks.add(protect.own_files(held=True))
+    asked = {}
+    for line in HELD:
+        event = PreToolUse(session_id="s", cwd=str(tmp_path), tool_name="Bash", tool_input={"command": line})
+        asked[line] = (await hooks.fire(event)).decision is Decision.ASK
+
+    assert asked == HELD

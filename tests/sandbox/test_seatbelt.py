@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.seatbelt import profile
+from hookline.sandbox.seatbelt import profile, protected_expressions
 from tests.sandbox import arena
 
 GOLDEN = Path(__file__).with_name("seatbelt")
@@ -19,7 +19,8 @@ CASES = {
     "write-anywhere": profile(Policy(None), []),
     "read": profile(Policy((PROJECT,), read=(f"{HOME}/lib",)), [PROJECT]),
     "hide": profile(Policy((PROJECT,)), [PROJECT], [f"{HOME}/.ssh", f"{PROJECT}/.env"]),
-    "protect": profile(Policy((PROJECT,)), [PROJECT], (), [r"/\.git/hooks(/|$)", r"/\.mcp\.json$"]),
+    "protect": profile(Policy((PROJECT,)), [PROJECT], (), protected_expressions()),
+    "hosts": profile(Policy((PROJECT,), hosts=("pypi.org", "*.example.com:443"), tokens=("T=pypi.org",)), [PROJECT]),
     "no-network": profile(Policy((PROJECT,), network="none"), [PROJECT]),
     "loopback": profile(Policy((PROJECT,), network="loopback"), [PROJECT]),
     "socket": profile(Policy((PROJECT,), network="none", sockets=(f'{HOME}/a "b".sock',)), [PROJECT]),

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line, writes
 from hookline.errors import HookError
 from hookline.events import PreToolUse
+from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
@@ -42,11 +43,18 @@ _ADMINISTERS = re.compile(
 """Commands that accept, approve or switch off: for the user alone."""
 
 
-def own_files(also: Iterable[str | Path] = (), *, answer: Undecided = "ask", name: str = "protect.own_files") -> Hook:
+def own_files(
+    also: Iterable[str | Path] = (),
+    *,
+    answer: Undecided = "ask",
+    held: bool = False,
+    name: str = "protect.own_files",
+) -> Hook:
     """Ask before any tool writes to the files that switch guards off, or deny it with `answer="deny"`.
 
     These are settings of agents, editors and git, a shell's start-up files, the Python files that hooks came from,
     Hookline and its state, folders of PATH in the project, and `also`. A user who answers yes allows the one call.
+    With `held` another guard has shell lines confined where that can be; there the kernel refuses what goes by name.
     """
     if answer not in ("ask", "deny"):
         raise HookError(f"answer must be `ask` or `deny`, got `{answer}`")
@@ -57,8 +65,11 @@ def own_files(also: Iterable[str | Path] = (), *, answer: Undecided = "ask", nam
         project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
         places, folder = guard.places(project), line_folder(event)
         lines = [one.text for one in shell_lines(event)]
+        judge_line = guard.line
+        if held and sandboxing.applies_to(event, "auto"):
+            judge_line = partial(guard.held_line, project)
         found = guard.paths(event, places) or await run_off_loop(
-            lines, lambda: next(filter(None, (guard.line(one, folder, places) for one in lines)), ""), disk=True
+            lines, lambda: next(filter(None, (judge_line(one, folder, places) for one in lines)), ""), disk=True
         )
         return says(f"{found}; it can switch guards off") if found else None
 
@@ -98,9 +109,17 @@ class ProtectedFiles:
             *mentioned,
             *(one for one in brought if modes.brings_protected(one, folders)),
         ]
-        if _ADMINISTERS.search(line.translate(modes.NO_QUOTES)) and (found.undecidable or _administers(line)):
-            return "the line runs a command of Hookline's that decides for the user"
-        return next((f"the line may write to `{one}`" for one in named if one), "") or _sets_git(line)
+        written = next((f"the line may write to `{one}`" for one in named if one), "")
+        return _decides(line, undecidable=bool(found.undecidable)) or written or _sets_git(line)
+
+    def held_line(self, project: str, line: str, cwd: str, places: tuple[str, ...]) -> str:
+        """The same for a line that the kernel holds: what it plainly writes inside, and orders to Hookline."""
+        found, inside = writes(line), (os.path.realpath(project), *places)
+        for target in found.targets:
+            path = os.path.realpath(os.path.join(cwd, os.path.expanduser(target)))
+            if inside_any(path, inside) and (problem := self.problem(target, cwd, places)):
+                return problem
+        return _decides(line, undecidable=bool(found.undecidable))
 
     def problem(self, path: Any, cwd: str, places: tuple[str, ...], *, folder: bool = False) -> str:
         """Why a path may not be written to; with `folder` also because of what lies below it."""
@@ -117,6 +136,12 @@ class ProtectedFiles:
             if folder and any(inside_any(place, (spelt,)) for place in below):
                 return f"`{path}` holds a file that guards this agent"
         return ""
+
+
+def _decides(line: str, *, undecidable: bool) -> str:
+    if _ADMINISTERS.search(line.translate(modes.NO_QUOTES)) and (undecidable or _administers(line)):
+        return "the line runs a command of Hookline's that decides for the user"
+    return ""
 
 
 @lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made

@@ -86,6 +86,8 @@ def main(argv: list[str]) -> int:
 
 
 def _print_profile(flags: list[str]) -> int:
+    import re
+
     from hookline.sandbox import seatbelt
     from hookline.sandbox.secret_places import hidden_places
 
@@ -95,7 +97,8 @@ def _print_profile(flags: list[str]) -> int:
         return _fail(str(error), USAGE_ERROR)
     hidden = hidden_places(policy, os.environ)
     writable = [*(policy.write or ()), os.environ.get("TMPDIR", "/private/tmp").rstrip("/")]
-    print(seatbelt.profile(policy, writable, [*hidden.outside, *hidden.inside], policy.protect), end="")
+    protected = [*seatbelt.protected_expressions(), *(f"^{re.escape(path)}(/|$)" for path in policy.protect)]
+    print(seatbelt.profile(policy, writable, [*hidden.outside, *hidden.inside], protected), end="")
     return 0
 
 

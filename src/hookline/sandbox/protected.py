@@ -28,8 +28,8 @@ NAMES = frozenset(
 """Settings of agents, editors and shells, wherever they lie in a project."""
 FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
 """Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
-_GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
-_PLAIN = {name for name in NAMES if name[0] != "."} | {*_GIT_FILES, "hooks"}
+GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
+_PLAIN = {name for name in NAMES if name[0] != "."} | {*GIT_FILES, "hooks"}
 """Names that count and do not start with a dot."""
 _GIT_CONTENT = ("objects", "refs", "logs", "index", "info", "rebase-merge", "rebase-apply")
 """What git keeps in a repository, where a name such as `hooks` is a branch's or a file's."""
@@ -68,7 +68,7 @@ class ProtectedPaths:
 
     def places(self) -> list[str]:
         """What is protected by its whole path, in the folders that were granted; deeper ones are not listed."""
-        names = [".git/hooks", ".git/info/attributes", *(f".git/{name}" for name in _GIT_FILES), *sorted(NAMES)]
+        names = [".git/hooks", ".git/info/attributes", *(f".git/{name}" for name in GIT_FILES), *sorted(NAMES)]
         found = [*self._also.values(), *(f"{root}/{name}" for root in self._roots for name in names)]
         return [place for place in found if not inside_any(place, self._free)]
 
@@ -142,7 +142,7 @@ class ProtectedPaths:
         """A repository without `.git` is known by what lies in it."""
         for at, part in enumerate(parts):
             top = "/".join(parts[:at])
-            if part != "hooks" and (part not in _GIT_FILES or at + 1 < len(parts)):
+            if part != "hooks" and (part not in GIT_FILES or at + 1 < len(parts)):
                 continue
             if all(os.path.lexists(f"{top}/{name}") for name in ("HEAD", "objects")) and not self._is_own(top):
                 return "" if act == REMOVES else _decides(parts[at:], act, exists=os.path.lexists("/".join(parts)))
@@ -217,6 +217,6 @@ def _decides(rest: list[str], act: str, *, exists: bool) -> str:
         return "git runs what lies there"
     if rest[-1] == "hooks":
         return "" if act == MAKES_FOLDER else "git runs what lies there"
-    if rest[-1] in _GIT_FILES and (exists or not inner or rest[-1] in SETTINGS):
+    if rest[-1] in GIT_FILES and (exists or not inner or rest[-1] in SETTINGS):
         return "it sets up what git runs"
     return ""

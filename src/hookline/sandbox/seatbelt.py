@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from hookline.sandbox.policy import Policy
+from hookline.sandbox.protected import GIT_FILES, NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ _NETWORKS = {
     "loopback": ["(allow system-socket)", '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))'],
     "none": [],
 }
+_NETWORKS["hosts"] = _NETWORKS["loopback"]
 """A loopback is the machine's own there, which has no other. A path is a Unix socket's: those outside are doors."""
 
 
@@ -59,9 +61,8 @@ def profile(policy: Policy, writable: Iterable[str], hidden: Iterable[str] = (),
         lines.append(f"(deny file-write* {' '.join(found)})")
     for pattern in policy.block:
         lines += _program(pattern)
-    if policy.limits:
-        named = ", ".join(f"--{name}" for name in policy.limits)
-        lines.append(f"; not held by Seatbelt: {named}")
+    if open_ends := [*(f"--{name}" for name in policy.limits), *(f"--token {token}" for token in policy.tokens)]:
+        lines.append(f"; not held by Seatbelt: {', '.join(open_ends)}")
     return "\n".join(lines) + "\n"
 
 
@@ -79,7 +80,18 @@ def _writing(policy: Policy, writable: Iterable[str]) -> list[str]:
 
 def _network(policy: Policy) -> list[str]:
     named = [*policy.sockets, *([_RESOLVER] if policy.network == "all" else [])]
-    return [*_NETWORKS[policy.network], *([f"(allow network-outbound {_exactly(named)})"] if named else [])]
+    lines = [
+        f"; names are not seen by Seatbelt; a proxy on this machine can hold them: --host {host}"
+        for host in policy.hosts
+    ]
+    return [*lines, *_NETWORKS[policy.network], *([f"(allow network-outbound {_exactly(named)})"] if named else [])]
+
+
+def protected_expressions() -> list[str]:
+    """What is protected in any folder, by its name: what agents, editors and git run later."""
+    names = "|".join(re.escape(name) for name in sorted(NAMES))
+    git = "|".join(("hooks", *GIT_FILES, "info/attributes"))
+    return [f"/({names})(/|$)", rf"/\.git/({git})(/|$)"]
 
 
 def _program(pattern: str) -> list[str]:

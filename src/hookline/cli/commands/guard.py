@@ -86,7 +86,8 @@ def _make_paths(args: argparse.Namespace) -> list[Hook]:
     made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine, **given)
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
-    return [*made, *([protect.own_files()] if args.protect else []), *_make_packs(args)]
+    own = [protect.own_files(held=args.confine == "auto")] if args.protect else []
+    return [*made, *own, *_make_packs(args)]
 
 
 def _make_packs(args: argparse.Namespace) -> list[Hook]:
