@@ -55,4 +55,6 @@ def test_what_an_agent_starts_does_not_pass(tmp_path: Path) -> None:
 @outside
 def test_a_users_own_setting_is_not_a_mark() -> None:
     """`CODEX_HOME` says where an agent's files are, not that there is one."""
-    assert on_terminal(ASKS, env={**CLEAN, "CODEX_HOME": "/x", "COPILOT_HOME": "/y"})[0] == 0
+    settings = {"CODEX_HOME": "/x", "CODEX_API_KEY": "k", "COPILOT_HOME": "/y", "COPILOT_MODEL": "m"}
+
+    assert on_terminal(ASKS, env={**CLEAN, **settings})[0] == 0

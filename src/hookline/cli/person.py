@@ -19,12 +19,10 @@ from hookline.cli.style import has_terminal
 from hookline.errors import ConfigError
 
 _MARKS = re.compile(
-    rb"(?:^|\0)(CLAUDECODE|CLAUDE_CODE_SESSION_ID|AI_AGENT|AGENT|CODEX_\w+|GEMINI_CLI|QWEN_CODE|COPILOT_\w+|OPENCODE|"
-    rb"CLINE_ACTIVE|CURSOR_AGENT|HOOKLINE_HOOK_ID)=[^\0]"
+    rb"(?:^|\0)(CLAUDECODE|CLAUDE_CODE_SESSION_ID|AI_AGENT|AGENT|CODEX_(?:THREAD_ID|CI|SANDBOX\w*)|GEMINI_CLI|QWEN_CODE|"
+    rb"COPILOT_CLI|COPILOT_AGENT\w*|OPENCODE|CLINE_ACTIVE|CURSOR_AGENT|HOOKLINE_HOOK_ID)=[^\0]"
 )
 """Variables that agents set for the programs that they start."""
-_SETTINGS = (b"CODEX_HOME", b"COPILOT_HOME")
-"""Variables of the same form that a user sets for an agent."""
 _OWN = ("run", "mcp", "confine", "prove")
 _HOOKLINE = re.compile(r"(^|/)hookline(/__main__\.py|\.cli\.main)?$")
 _MOST = 64
@@ -56,8 +54,8 @@ def find_agent(pid: int | None = None) -> str:
 
 
 def _mark(environment: bytes) -> str:
-    found = (name for name in _MARKS.findall(environment) if name not in _SETTINGS)
-    return str(next(found, b"").decode())
+    found = _MARKS.search(environment)
+    return found[1].decode() if found else ""
 
 
 def _names(word: str) -> tuple[str, str]:

@@ -43,6 +43,19 @@ def test_a_server_writes_and_connects_only_where_it_may(tmp_path: Path) -> None:
     assert (allowed / "a").exists()
 
 
+@pytest.mark.skipif(bool(WHY), reason=f"nothing can be confined here: {WHY}")
+def test_a_server_reaches_the_hosts_that_it_is_given(tmp_path: Path) -> None:
+    """By address and port; another port of the same machine is not one of them."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [str(each.getsockname()[1]) for each in (one, other)]
+        with Session(tmp_path, flags=("--host", f"127.0.0.1:{ports[0]}")) as session:
+            session.initialize()
+            seen = [session.text("reach", how="connect", what=port).partition(":")[0] for port in ports]
+
+    assert seen[1] == "refused"
+    assert seen[0].startswith("<socket")
+
+
 def test_what_cannot_be_held_is_refused(tmp_path: Path) -> None:
     """A URL is not a process of ours; flags are read before anything starts."""
     url = hookline(tmp_path, "--name", "s", "--confine", "--", "https://example.com/mcp")

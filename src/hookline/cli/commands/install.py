@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
             one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
                           observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
                           allow_subagents=args.allow_subagents, hold=_ask_hold(hooks, host))  # fmt: skip
-        servers = put_in(host, source, scope, project) if args.mcp else []
+            servers = put_in(host, source, scope, project) if args.mcp else []
         done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *servers, *one.notes)))
         if not args.json:
             _show(done[-1])

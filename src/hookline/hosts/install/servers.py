@@ -68,7 +68,9 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
     private_folder(judged_calls.folder())
     if saved or old:
         files.apply(record, [change])
-    return [*dict.fromkeys(notes), *([f"not behind the gateway: {form.beyond}"] if form.beyond else [])]
+    beyond = [f"not behind the gateway: {form.beyond}"] if form.beyond else []
+    here = [f"{path} names folders of this machine now: do not share it"] if scope != "user" and saved else []
+    return [*dict.fromkeys(notes), *beyond, *here]
 
 
 def take_out(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
