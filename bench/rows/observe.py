@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,8 @@ ROUNDS = 25
 
 def rows() -> Iterator[Row]:
     yield Row("observe.audit", "audit (batched): what it adds to one event", at_most(20, "µs"), audit)
+    yield Row("observe.checkpoints", "checkpoints: what they add to one recorded event", at_most(2, "µs"), checkpoints)
+    yield Row("observe.push", "push to a receiver: what it adds to one recorded event", at_most(2, "µs"), pushed)
     yield Row("observe.metrics", "metrics (inline): what they add to one event", at_most(20, "µs"), metrics)
     yield Row("observe.replay", "replay of transcripts, two processes", at_least(50_000, "events/s"), replayed)
 
@@ -38,6 +42,46 @@ async def audit() -> Measured:
         log.close()
         whole = (time.perf_counter() - start) / 2000 * 1e6
     return Measured(added, note=f"{plain:.2g} µs without; {whole:.0f} µs until written, without a pause")
+
+
+async def checkpoints() -> Measured:
+    """With and without in turns; a checkpoint for every 100 records, which is ten times as often as usual."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_STATE_HOME"] = folder
+        plain = AuditLog(Path(folder, "plain.jsonl"))
+        signed = AuditLog(Path(folder, "signed.jsonl"), checkpoints=100)
+        added, without = await _added(signed, lambda: (plain.flush(), signed.flush()), plain)
+        assert signed.checkpoints is not None
+        signed.file.append([{"event": "PreToolUse", "n": number} for number in range(1_000)])
+        start = time.perf_counter()
+        signed.checkpoints.update()
+        took = (time.perf_counter() - start) * 1e3
+        plain.close()
+        signed.close()
+    return Measured(
+        added, note=f"{without:.2g} µs without; a checkpoint over 1,000 more records {took:.1f} ms, elsewhere"
+    )
+
+
+def pushed() -> Measured:
+    """With a process that follows the log, and without, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, sent, out = (
+            AuditLog(Path(folder, "plain.jsonl")),
+            AuditLog(Path(folder, "sent.jsonl")),
+            Path(folder, "out"),
+        )
+        sent.file.append([])
+        words = ("audit", "push", str(sent.file.path), "--to", f"file:{out}", "--follow", "--until-eof")
+        env = {**os.environ, "XDG_STATE_HOME": folder}
+        with subprocess.Popen([sys.executable, "-m", "hookline", *words], stdin=subprocess.PIPE, env=env) as follower:
+            added, without = asyncio.run(_added(sent, lambda: (plain.flush(), sent.flush()), plain))
+            while not out.exists() or out.stat().st_size < sent.file.path.stat().st_size:
+                time.sleep(0.05)
+            follower.communicate()
+        plain.close()
+        sent.close()
+    return Measured(added, note=f"{without:.2g} µs without; {EVENTS * ROUNDS:,} records arrived")
 
 
 async def metrics() -> Measured:
@@ -67,9 +111,12 @@ def _events(count: int = EVENTS) -> list[PreToolUse]:
     ]
 
 
-async def _added(observer: Any, rest: Callable[[], Any]) -> tuple[float, float]:
-    """Microseconds that an observer adds to one event: with and without it in turns, and what it does later apart."""
-    plain, watched, events = _watched(None), _watched(observer), _events()
+async def _added(observer: Any, rest: Callable[[], Any], base: Any = None) -> tuple[float, float]:
+    """Microseconds that an observer adds to one event: with and without it in turns, and what it does later apart.
+
+    With a `base`, what it adds to that one's.
+    """
+    plain, watched, events = _watched(base), _watched(observer), _events()
     differences, without = [], []
     for _ in range(ROUNDS):
         took = []
