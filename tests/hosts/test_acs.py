@@ -172,10 +172,20 @@ def test_bad_input_is_refused_with_its_code(name: str) -> None:
     assert acs.code(made.answer(json.dumps(envelope))) == code
 
 
+@pytest.mark.parametrize("number", [1 << 60, -1, 0.5, {"a": 1}, [], None, True, "x" * 9])
+def test_an_id_of_any_kind_has_an_answer(number: Any) -> None:
+    """One that cannot be signed is left out of it."""
+    envelope = acs.call("s") | {"id": number}
+    answer = guardian().answer(json.dumps(acs.signed(envelope) if number != 1 << 60 else envelope))
+
+    assert acs.is_signed(answer, "s") or number == 1 << 60
+    assert acs.decision(answer) == "allow" or acs.code(answer) in (-32004, -32602)
+
+
 def test_a_key_that_is_not_known_is_not_replaced_by_another() -> None:
     """And an algorithm that is not ours is not a signature."""
     made = guardian()
-    for change in ({"key_id": "k2"}, {"algorithm": "none"}, {"value": ""}, {"value": None}):
+    for change in ({"key_id": "k2"}, {"algorithm": "none"}, {"value": ""}, {"value": None}, {"value": "é"}):
         envelope = acs.signed(acs.call("s"))
         envelope["params"]["signature"] |= change
         assert acs.code(made.answer(json.dumps(envelope))) == -32004

@@ -72,13 +72,10 @@ class Refused(Exception):
 
 
 def canonical(value: Any) -> bytes:
-    """RFC 8785; a value that it does not allow is refused."""
+    """RFC 8785; raises for a value that it does not allow."""
     with extra("`hookline acs`", "acs"):
         import rfc8785
-    try:
-        return bytes(rfc8785.dumps(value))
-    except (rfc8785.CanonicalizationError, RecursionError) as problem:
-        raise Refused(-32602, f"it has no canonical form: {problem}") from None
+    return bytes(rfc8785.dumps(value))
 
 
 def signature(secret: bytes, session: str, envelope: Object, side: str) -> str:
@@ -100,9 +97,7 @@ def _text(content: Any) -> str:
 def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> PreToolUse:
     tool, given = payload.get("tool") or {}, payload.get("arguments") or {}
     name = str(tool.get("name") or tool.get("id") or payload.get("name") or "")
-    values = {
-        key: value["value"] if isinstance(value, dict) and "value" in value else value for key, value in given.items()
-    }
+    values = {key: one.get("value", one) if isinstance(one, dict) else one for key, one in given.items()}
     use = str(payload.get("execution_id") or params["request_id"])
     return PreToolUse(**who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use)
 
@@ -115,11 +110,8 @@ def _result(who: Object, params: Object, payload: Object) -> Event:
     return PostToolUseFailure(**done, error=str(payload.get("outputs")))
 
 
-def _subagent(kind: type[Event]) -> Callable[[Object, Object, Object], Event]:
-    def made(who: Object, _: Object, payload: Object) -> Event:
-        return kind(session_id=who["session_id"], agent_id=str(payload.get("subagent_session_id", "")))
-
-    return made
+def _subagent(kind: type[Event], who: Object, payload: Object) -> Event:
+    return kind(session_id=who["session_id"], agent_id=str(payload.get("subagent_session_id", "")))
 
 
 def _prompt(who: Object, _: Object, payload: Object) -> Event:
@@ -136,8 +128,8 @@ STEPS: dict[str, Callable[[Object, Object, Object], Event]] = {
     "steps/agentResponse": lambda who, _, payload: PreOutput(**who, text=_text(payload.get("content"))),
     "steps/preCompact": lambda who, _, __: PreCompact(**who),
     "steps/postCompact": lambda who, _, payload: PostCompact(**who, compact_summary=str(payload.get("summary", ""))),
-    "steps/subagentStart": _subagent(SubagentStart),
-    "steps/subagentStop": _subagent(SubagentStop),
+    "steps/subagentStart": lambda who, _, payload: _subagent(SubagentStart, who, payload),
+    "steps/subagentStop": lambda who, _, payload: _subagent(SubagentStop, who, payload),
 }
 """ACS's steps as our events; any other is a tool called `acs:STEP` or `mcp:METHOD`, but turns, which pass."""
 
@@ -189,19 +181,16 @@ class Guardian:
             return _error(None, Refused(-32600, "not a request with params"))
         if envelope.get("method") == "system/ping":
             return {"jsonrpc": "2.0", "id": envelope.get("id"), "result": self._pong(params)}
+        number = envelope.get("id")
+        answer: Object = {"jsonrpc": "2.0", "id": number if _can_be_signed(number) else None}
         try:
-            response = {"jsonrpc": "2.0", "id": envelope.get("id"), "result": self._judge(envelope, params)}
+            return self._signed({**answer, "result": self._judge(envelope, params)}, params)
         except Refused as refused:
-            response = _error(envelope.get("id"), refused)
+            return self._signed(_error(answer["id"], refused), params)
         except Exception as problem:  # noqa: BLE001 - whatever it was: a client may go on after an error, not after a deny
-            why = f"the Guardian failed: {type(problem).__name__}: {problem}"[:200]
+            why = f"the Guardian failed: {type(problem).__name__}"
             said = _decision(params, "deny", why, reason_codes=["guardian_failure"])
-            response = {"jsonrpc": "2.0", "id": envelope.get("id"), "result": said}
-        try:
-            return self._signed(response, params)
-        except Refused:  # what a hook said has no canonical form, as half a character has none
-            said = _decision(params, "deny", "the answer cannot be signed", reason_codes=["guardian_failure"])
-            return self._signed({"jsonrpc": "2.0", "id": None, "result": said}, params)
+            return self._signed({**answer, "result": said}, params)
 
     def _signed(self, response: Object, params: Object) -> Object:
         given, meta = params.get("signature"), params.get("metadata")
@@ -231,14 +220,10 @@ class Guardian:
             row = self.db.execute("select methods, head from session where id=?", (session,)).fetchone()
             if row is None or method not in json.loads(row[0]):
                 raise Refused(-32003, "not negotiated in this session", method=str(method))
-            reference = payload.get("request_id_ref") if method == "steps/toolCallResult" else None
-            if (
-                reference
-                and not self.db.execute(
-                    "select 1 from seen where session=? and id=?", (session, str(reference))
-                ).fetchone()
-            ):
-                self._note(params, "request_id_ref_unresolved", request_id_ref=str(reference))
+            reference = str(payload.get("request_id_ref") or "") if method == "steps/toolCallResult" else ""
+            found = self.db.execute("select 1 from seen where session=? and id=?", (session, reference)).fetchone()
+            if reference and not found:
+                self._note(params, "request_id_ref_unresolved", request_id_ref=reference)
         state = params["metadata"].get("session_state")
         claimed = (state.get("chain_hash") if isinstance(state, dict) else None) or params.get("chain_hash") or row[1]
         if claimed != row[1]:
@@ -254,21 +239,17 @@ class Guardian:
         if not isinstance(meta, dict) or not isinstance(params.get("payload"), dict) or not texts:
             raise Refused(-32602, "a required member is missing")
         session, given = meta.get("session_id"), params.get("signature")
-        if (
-            not isinstance(session, str)
-            or not 0 < len(session) <= _LONGEST_ID
-            or len(params["request_id"]) > _LONGEST_ID
-        ):
+        if not isinstance(session, str) or not session or max(map(len, (session, params["request_id"]))) > _LONGEST_ID:
             raise Refused(-32602, "metadata.session_id or request_id")
         secret = self.keys.get(str(given.get("key_id"))) if isinstance(given, dict) else None
         if secret is None or not isinstance(given, dict) or given.get("algorithm") != ALGORITHM:
             raise Refused(-32004, "the signature is missing, or its key is not known")
-        if not hmac.compare_digest(signature(secret, session, envelope, "params"), str(given.get("value"))):
-            raise Refused(-32004, "the signature does not cover the envelope")
         try:
-            sent = datetime.fromisoformat(params["timestamp"])
-        except ValueError:
-            raise Refused(-32602, "timestamp") from None
+            wanted, sent = signature(secret, session, envelope, "params"), datetime.fromisoformat(params["timestamp"])
+        except (ValueError, RecursionError) as problem:  # half a character, a number too large, a time that is none
+            raise Refused(-32602, f"{type(problem).__name__}") from None
+        if not hmac.compare_digest(wanted.encode(), str(given.get("value")).encode()):
+            raise Refused(-32004, "the signature does not cover the envelope")
         if sent.tzinfo is None or abs(self.clock() - sent.timestamp()) * 1000 > SKEW_MS:
             raise Refused(-32006, "it is not of now", skew_window_ms=SKEW_MS)
         return session
@@ -366,6 +347,11 @@ class Guardian:
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _can_be_signed(number: object) -> bool:
+    """Whether a request's id has a canonical form: a text, or a number that every JSON reader has as it is."""
+    return isinstance(number, str) or (isinstance(number, int) and abs(number) < 1 << 53)
 
 
 _JUDGED = ("steps/", "protocols/MCP/", "agbom/", "system/")

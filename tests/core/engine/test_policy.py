@@ -1,16 +1,20 @@
 """What judged, as one hash: the same wherever the same files are, another one when anything of it changes."""
 
+import re
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 from hookline import Hooks, allow, ask, deny
 from hookline.core.engine import Approval
 from hookline.core.engine.policy import policy_digest
-from hookline.core.hooks import Hook
+from hookline.core.hooks import Command, Hook, make_hook
 from hookline.events import Event, PreToolUse
 from hookline.guards import commands, paths
 from hookline.hook_file import load_hooks
+from hookline.settings.trust.seal import Seal
 
 FILE = """
 from hookline import Hooks, deny
@@ -124,3 +128,75 @@ async def test_a_person_who_refuses_is_known_too() -> None:
     assert verdict.reply == deny("not approved: not on a Friday")
     assert verdict.approval is not None
     assert verdict.approval.by == "ada"
+
+
+class Limit:
+    """A hook as an object, with what it was made with, and what it keeps."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.started = most, time.monotonic()
+
+    def check(self, event: Event) -> None:
+        """Nothing is said."""
+
+
+class Slotted:
+    """The same, without a dictionary."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def __call__(self, event: Event) -> None:
+        """Nothing is said."""
+
+
+def test_values_of_every_kind_tell_hooks_apart() -> None:
+    """Methods, partial functions, defaults, patterns, paths, bytes, sets, classes, objects with and without slots."""
+
+    def made(*values: object) -> Hook:
+        def rule(event: Event, given: object = values) -> None:
+            return None
+
+        return Hooks().add(PreToolUse, rule, name="rule")[0]
+
+    def loop(event: Event) -> None:
+        if event is None:
+            later()
+
+    pairs = [(Limit(1).check, Limit(2).check), (Slotted(1), Slotted(2)), (partial(loop), partial(loop, x=1))]
+    hooks = [Hooks().add(PreToolUse, one, name="rule")[0] for pair in pairs for one in pair]
+    values = [re.compile("a"), re.compile("b"), Path("a"), Path("b"), b"a", {1, 2}, {1, 3}, int, str, [[]], object()]
+    before = digest(Hooks().add(PreToolUse, loop, name="rule")[0])
+    deep: list[object] = []
+    deep.append(deep)
+
+    def later() -> None:
+        return None
+
+    digests = [digest(hook) for hook in (*hooks, *(made(value) for value in values), made(deep), made(*range(9_000)))]
+    assert len(set(digests)) == len(digests)
+    assert before != digest(Hooks().add(PreToolUse, loop, name="rule")[0])
+    assert digest(Hooks().add(PreToolUse, Limit(1).check, name="rule")[0]) == digests[0]
+
+
+def test_what_cannot_be_looked_at_is_no_reason_to_fail(tmp_path: Path) -> None:
+    """Words that are not files, folders, a module without a file, and more hooks than are remembered."""
+    folder = make_hook((PreToolUse,), Command(command="bash", args=(str(tmp_path), "x" * 5_000)), name="folder")
+    nowhere = {"__name__": "nowhere"}
+    exec("def rule(event): pass", nowhere)
+    hidden = Hooks().add(PreToolUse, nowhere["rule"], name="hidden")[0]
+    many = [make_hook((PreToolUse,), Command(command=f"echo {number}"), name="n") for number in range(1_100)]
+
+    assert len({digest(folder), digest(hidden), *map(digest, many)}) == 1_102
+
+
+def test_a_trusted_commands_files_are_those_of_its_seal() -> None:
+    """By their hashes; where they lie does not count."""
+    seals = [Seal(files=((path, digest),)) for path, digest in (("/a", "1"), ("/b", "1"), ("/a", "2"))]
+    first, moved, changed = (
+        digest(make_hook((PreToolUse,), Command(command="bash a", seal=seal), name="n")) for seal in seals
+    )
+
+    assert first == moved != changed
