@@ -6,6 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hookline import Hooks, allow, ask, deny
 from hookline.core.engine import Approval
@@ -161,8 +162,8 @@ def test_values_of_every_kind_tell_hooks_apart() -> None:
 
         return Hooks().add(PreToolUse, rule, name="rule")[0]
 
-    def loop(event: Event) -> None:
-        if event is None:
+    def loop(event: Event, *_: Any, **__: Any) -> None:
+        if not event.session_id:
             later()
 
     pairs = [(Limit(1).check, Limit(2).check), (Slotted(1), Slotted(2)), (partial(loop), partial(loop, x=1))]
