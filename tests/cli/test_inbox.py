@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from hookline.guards.sandboxing import unavailable
+from hookline.hosts.table import find
 from tests.cli.test_person import CLEAN, outside
 from tests.processes.service.conftest import HOOKLINE, Desk, desk, until
 from tests.terminal import on_terminal
@@ -255,3 +257,17 @@ def test_a_command_line_that_is_wrong_says_so(office: Office) -> None:
     """Without an id, with one that is not there."""
     assert "needs the id of a question" in office.desk.run("inbox", "show").stderr
     assert "A-none: no such question" in office.desk.run("inbox", "show", "A-none").stderr
+
+
+def test_install_lets_a_call_wait_as_long_as_the_agent_does(office: Office) -> None:
+    """With `approvals` the entry's deadline is the host's own longest, and `ask` is no longer a deny there."""
+    words = ("install", "qwen", "gemini", "--hooks", "hooks.py", "--yes", "--json")
+    office.configure({})
+    before = json.loads(office.desk.run(*words).stdout)
+    office.configure({"approvals": {"always": True}})
+    after = json.loads(office.desk.run(*words, "--replace").stdout)
+    deadlines = [re.findall(r"--deadline (\S+)", Path(one["path"]).read_text())[0] for one in after]
+
+    assert "cannot `ask`: it becomes a deny" in json.dumps(before)
+    assert "cannot `ask`: it becomes a deny" not in json.dumps(after)
+    assert [float(text) for text in deadlines] == [find(name).config.longest for name in ("qwen", "gemini")]

@@ -67,7 +67,10 @@ def main(argv: list[str]) -> int:
     chosen = [find(name) for name in args.host]
     sources = {host.name: _source(args, host, scope, project) for host in chosen}
     loaded = {source: load_source(source) for source in sources.values()}
-    reports = {host.name: report(loaded[sources[host.name]].hooks, host, unavailable()) for host in chosen}
+    reports = {
+        host.name: report(made.hooks, host, unavailable(), inbox=_ask_hold(made, host) > 0)
+        for host, made in ((host, loaded[sources[host.name]]) for host in chosen)
+    }
     if args.strict and any(worst(losses) >= Status.OBSERVED for losses in map(enforcing, reports.values())):
         for host in chosen:
             print_losses(host, reports[host.name])

@@ -100,6 +100,8 @@ def _about(found: dict[str, Any]) -> Iterator[str]:
     for leaf in found.get("fleet", ()):
         keeper = f"pid {leaf['pid']} keeps this machine connected" if leaf["pid"] else "not connected; see the log"
         yield f"  fleet    {keeper} ({leaf['state']}/fleet)"
+    if found.get("inbox", {}).get("pid"):
+        yield f"  inbox    pid {found['inbox']['pid']} keeps the questions; `hookline inbox` lists them"
     yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
 
 

@@ -108,7 +108,7 @@ def install(
         notes.insert(
             0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         )
-    losses = tuple(report(hooks, host, unavailable()))
+    losses = tuple(report(hooks, host, unavailable(), inbox=hold > 0))
     events = tuple(dict.fromkeys(entry.event for entry in made))
     kept = files.apply(record, changes)
     return InstallResult(host, changes[0].path, events, tuple(kept), losses, tuple(notes))

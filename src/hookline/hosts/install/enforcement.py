@@ -61,9 +61,17 @@ _SERVER = re.compile(r"mcp__\w")
 _FIELDS = {"input": "rewrite", "output": "replace"}
 
 
-def report(hooks: Iterable[Hook], host: Host, unconfined: str = "") -> list[Enforcement]:
-    """One line for each hook, event and kind of answer; `unconfined` is why this machine cannot confine lines."""
-    found = [loss for hook in hooks for event in sorted(hook.events, key=_name) for loss in _losses(hook, event, host)]
+def report(hooks: Iterable[Hook], host: Host, unconfined: str = "", *, inbox: bool = False) -> list[Enforcement]:
+    """One line for each hook, event and kind of answer; `unconfined` is why this machine cannot confine lines.
+
+    With an `inbox`, what the host cannot ask is asked there.
+    """
+    found = [
+        loss
+        for hook in hooks
+        for event in sorted(hook.events, key=_name)
+        for loss in _losses(hook, event, host, inbox=inbox)
+    ]
     return [*found, *(_confinement(hook, host, unconfined) for hook in hooks if asks_to_confine(hook))]
 
 
@@ -71,7 +79,7 @@ def _name(event: Any) -> str:
     return event if isinstance(event, str) else str(event.event_name)
 
 
-def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Enforcement]:
+def _losses(hook: Hook, event: Any, host: Host, *, inbox: bool) -> Iterator[Enforcement]:
     name = _name(event)
     if not host.native_events(name):
         kind = OBSERVE if kinds(hook, name) == {OBSERVE} else ""
@@ -82,7 +90,7 @@ def _losses(hook: Hook, event: Any, host: Host) -> Iterator[Enforcement]:
         yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, reason)
     yield from _too_slow(hook, name, host)
     for kind in sorted(kinds(hook, name)):
-        status, reason = _status(host, name, kind)
+        status, reason = _status(host, name, kind, inbox=inbox)
         if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
             status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
         yield Enforcement(hook.name, name, kind, status, reason)
@@ -168,10 +176,12 @@ _UNHEARD = {
 }
 
 
-def _status(host: Host, event: str, kind: str) -> tuple[Status, str]:
+def _status(host: Host, event: str, kind: str, *, inbox: bool) -> tuple[Status, str]:
     words = host.says.get(event, NO_WORDS)
     gate = spec_of(event).gate
     if kind == OBSERVE or (kind in words and not (gate and kind == "stop")):
+        return Status.ENFORCED, ""
+    if gate and "deny" in words and kind == "ask" and inbox:
         return Status.ENFORCED, ""
     if gate and "deny" in words and kind in ("ask", "defer", "rewrite", "stop"):
         if kind == "stop" and "stop" in words:

@@ -43,6 +43,8 @@ class Inbox:
     happened before.
     """
 
+    hold: float
+
     def __init__(
         self, *, hold: float = LONGEST_HOLD, host: str = "", before: Callable[[Event], Sequence[str]] | None = None
     ) -> None:
