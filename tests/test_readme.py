@@ -2,12 +2,17 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
+import venv
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline.guards import sandboxing
+from tests.environ import clean_environ
 from tests.pages import blocks, steady
 from tools import picture
 
@@ -69,3 +74,41 @@ def test_readmes_picture_is_what_the_commands_print() -> None:
     drawn = picture.drawn(picture.recorded()).splitlines()
 
     assert shown == [steady("".join(spans.findall(line))) for line in drawn if "<text" in line]
+
+
+def installed_bare(folder: Path) -> dict[str, str]:
+    """A fresh environment that has what `pip install WHEEL` brings: the wheel itself, and msgspec."""
+    wheel = pytest.importorskip("hatchling.builders.wheel", reason="needs the build backend")
+    import msgspec
+
+    venv.create(folder / "env", with_pip=False)
+    [packages] = (folder / "env").glob("lib/python*/site-packages")
+    [built] = wheel.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    zipfile.ZipFile(built).extractall(packages)
+    shutil.copytree(Path(msgspec.__file__).parent, packages / "msgspec")
+    script = folder / "env" / "bin" / "hookline"
+    script.write_text(f"#!{folder}/env/bin/python\nfrom hookline.__main__ import main\n\nmain()\n")
+    script.chmod(0o755)
+    return clean_environ(folder, PATH=f"{folder}/env/bin:/usr/bin:/bin", NO_COLOR="1", LANG="C.UTF-8", COLUMNS="120")
+
+
+def test_every_line_of_readme_runs_after_a_bare_install(tmp_path: Path) -> None:
+    """In order, in one folder, with nothing but the wheel and msgspec."""
+    env = installed_bare(tmp_path)
+    (folder := tmp_path / "project").mkdir()
+    python = ""
+    for block in blocks((ROOT / "README.md").read_text()):
+        if "skip" in block.comments or not block.runs:
+            continue
+        if "file" in block.comments:
+            (folder / block.comments["file"]).write_text(block.text)
+            continue
+        if block.language == "python":
+            python += block.text
+        argv = ["python", "-c", python] if block.language == "python" else ["bash", "-e", "-c", block.text]
+        done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == int(block.comments.get("run", "").removeprefix("exit ") or 0), done.stderr
+
+    for line in ("hookline init --pack git python secrets", "hookline packs", "hookline demo"):
+        done = subprocess.run(line.split(), cwd=folder / "..", env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, line + done.stderr

@@ -110,7 +110,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complete
     """The demo in a pipe, and the folder it leaves behind."""
     tmp_path = tmp_path_factory.mktemp("demo")
     ran = demo(tmp_path)
-    [folder] = tmp_path.iterdir()
+    [folder] = tmp_path.glob("hookline-demo-*")
     return ran, folder
 
 
@@ -124,7 +124,9 @@ def test_in_a_pipe_it_is_plain_and_fits_80_columns(shown: tuple[subprocess.Compl
     assert [line for line in lines if len(line) > 80 and str(folder) not in line and "hooks.py" not in line] == []
     assert "audit.jsonl is whole: nothing was changed, removed or re-ordered" in lines
     assert "it has no key: anyone who can write to its folder could have rewritten it" in lines
-    assert last == f"hookline console {folder / 'audit.jsonl'}"
+    assert re.fullmatch(rf"(\S*/)?hookline (console|audit report) {folder / 'audit.jsonl'}", last)
+    typed = subprocess.run([*shlex.split(last), "--help"], capture_output=True, check=False)
+    assert typed.returncode == 0, last  # it can be typed as it is
     assert re.search(r"Bash rm -rf / +DENY +commands.block: ", ran.stdout)
 
 

@@ -5,6 +5,8 @@ import doctest
 import functools
 import gc
 import re
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -468,3 +470,12 @@ def test_the_plugin_s_own_names_collide_with_nobody_s(pytester: pytest.Pytester)
 
     done.assert_outcomes(passed=1, errors=1)
     opted.assert_outcomes(passed=2)
+
+
+def test_a_set_that_is_not_closed_ends_quietly_with_the_program() -> None:
+    """Python 3.12 starts no thread any more when it ends, and must not be asked to."""
+    imports = "from hookline import Hooks\nfrom hookline.testing import bash, fire_sync\n"
+    code = f"{imports}hooks = Hooks()\nfire_sync(hooks, bash('ls'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

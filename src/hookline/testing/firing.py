@@ -70,7 +70,12 @@ def runner_of(hooks: Hooks) -> asyncio.Runner:
 
 
 def _end(runner: asyncio.Runner) -> None:
-    """Close the loop of a set that was not closed; in a thread, for another loop may be running here just now."""
+    """Close the loop of a set that was not closed; in a thread where another runs: a Python that ends starts none."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        runner.close()
+        return
     thread = threading.Thread(target=runner.close)
     thread.start()
     thread.join()

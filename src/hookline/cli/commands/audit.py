@@ -18,7 +18,7 @@ from hookline.cli.commands import evidence
 from hookline.cli.commands.console import add_logs, configured, logs, replay_job
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, key_in, parser
-from hookline.cli.style import colour_of, paint
+from hookline.cli.style import colour_of, counted, paint
 from hookline.core.engine.render import WORDS
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
@@ -181,7 +181,8 @@ def _show(args: argparse.Namespace) -> int:
             print(paint(day, "dim"))
         print(unsteered_json(raw.rstrip()) if args.json else line(entry, _width()), flush=args.follow)
     if unreadable:
-        print(f"hookline audit: {unreadable} lines are not records; `hookline audit verify` says more", file=sys.stderr)
+        told = f"{counted(unreadable, 'line')} cannot be read as records; `hookline audit verify` says more"
+        print(f"hookline audit: {told}", file=sys.stderr)
     if not shown and not args.json:
         print("nothing to show")
     return _CANNOT if unreadable and not records else 0

@@ -76,6 +76,8 @@ def main(argv: list[str]) -> int:
     chosen, shared = known(args.pack), not args.local and bool(shared_program())
     path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
     policy = path.with_name(POLICY)
+    if not Path(args.project).is_dir():
+        raise ConfigError(args.project, "no such folder; name the project's folder with --project")
     settings = _existing(path)
     if settings.get("hooks") and not args.force:
         print(

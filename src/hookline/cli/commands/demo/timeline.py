@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Protocol
@@ -185,7 +187,7 @@ class TimelineScreen:
 
     def verified(self, said: str) -> None:
         """The last lines: that the log is whole, and how to look at it."""
-        print(f"{self._short(said).removeprefix('…/')}\n\nSee this run in the browser:\nhookline console {self._log}")
+        print(f"{self._short(said).removeprefix('…/')}\n\nSee this run in the browser:\n{_next_command()} {self._log}")
 
 
 def _cut(text: str, room: int) -> str:
@@ -250,3 +252,11 @@ def attempt(project: Path) -> Escape:
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     said = [line for line in done.stderr.splitlines() if line.startswith("hookline: ")]
     return Escape(refused="\n".join(said), escaped=(project.parent / "outside.txt").exists())
+
+
+def _next_command() -> str:
+    """What can be typed here: `hookline`, or its path in a clone; the console, or a report if that is not installed."""
+    own = Path(sys.executable).with_name("hookline")
+    here = str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(own)
+    name = "hookline" if shutil.which("hookline") == str(own) or not own.exists() else here
+    return f"{name} console" if find_spec("starlette") and find_spec("uvicorn") else f"{name} audit report"
