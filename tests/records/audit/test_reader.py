@@ -146,7 +146,7 @@ def test_garbage_is_not_shown_as_an_empty_log(tmp_path: Path, capsys: pytest.Cap
     path.write_bytes(b"not a record\n")
 
     assert audit.main(["show", str(path)]) == 2
-    assert "1 lines are not records" in capsys.readouterr().err
+    assert "1 line cannot be read as records" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["yesterday", "7", "31.12.2026"])

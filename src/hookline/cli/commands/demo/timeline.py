@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +16,7 @@ from hookline.cli.commands.demo.story import Summary
 from hookline.cli.style import colour_of, counted, paint, say
 from hookline.core.engine import Notice, Verdict
 from hookline.core.hooks import Hook
+from hookline.core.interpreter import hookline_argv
 from hookline.display import one_line
 from hookline.guards.sandboxing import launcher, unavailable
 from hookline.sandbox.policy import Policy
@@ -256,7 +256,7 @@ def attempt(project: Path) -> Escape:
 
 def _next_command() -> str:
     """What can be typed here: `hookline`, or its path in a clone; the console, or a report if that is not installed."""
-    own = Path(sys.executable).with_name("hookline")
+    own = Path(hookline_argv()[-1])
     here = str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(own)
-    name = "hookline" if shutil.which("hookline") == str(own) or not own.exists() else here
+    name = "hookline" if shutil.which("hookline") == str(own) or own.name != "hookline" else here
     return f"{name} console" if find_spec("starlette") and find_spec("uvicorn") else f"{name} audit report"
