@@ -203,6 +203,7 @@ async def test_what_ran_unconfined_has_no_effect_on_record(project: Path, tmp_pa
     assert log.flush()
 
     assert all("observed" not in line for line in read(log.file.path))
+    assert not (tmp_path / "state").exists()  # a record leaves nothing behind
 
 
 def test_effects_beyond_the_limit_are_counted_as_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,15 @@ _MOST = 100
 
 
 def call_notes(session_id: str, tool_use_id: str, line: str) -> Path:
-    """Where a call's notes are, without an ending; outside of what a confined line may write to."""
-    name = "".join(char for char in tool_use_id if char.isalnum() or char in "_-")[:128]
-    name = name or hashlib.sha256(f"{session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
+    """Where a call's notes are put, without an ending; outside of what a confined line may write to."""
     folder = private_folder(state_folder() / "confine")
     _tidy(folder)
-    return folder / name
+    return folder / _name(session_id, tool_use_id, line)
+
+
+def _name(session_id: str, tool_use_id: str, line: str) -> str:
+    name = "".join(char for char in tool_use_id if char.isalnum() or char in "_-")[:128]
+    return name or hashlib.sha256(f"{session_id}\0{line}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _tidy(folder: Path) -> None:
@@ -45,9 +48,9 @@ def observed_effect(session_id: str, tool_use_id: str, line: str) -> dict[str, A
     `None` where the line was not confined: that it is not known is not the same as nothing. What it saw beyond 100 of
     a kind is left out, and then there is `more`.
     """
-    notes = call_notes(session_id, tool_use_id, line)
+    name = f"{_name(session_id, tool_use_id, line)}.effect"
     try:
-        lines = notes.with_name(f"{notes.name}.effect").read_text(errors="replace").splitlines()
+        lines = (state_folder() / "confine" / name).read_text(errors="replace").splitlines()
     except OSError:
         return None
     found: dict[str, list[str]] = {}

@@ -125,11 +125,11 @@ class Mirror:
         """
         try:
             text = verified_note(checkpoint, vkey_of(self.machine, key))
-            head, tree = TreeHead.parse(text), LogTree(self.path)
-            known = [TreeHead.parse(self.cosigned_path.read_text())] if self.cosigned_path.exists() else []
-            if tree.grow(known).size < head.size or any(one.size >= head.size for one in known):
+            head = TreeHead.parse(text)
+            if self.cosigned_path.exists() and TreeHead.parse(self.cosigned_path.read_text()).size >= head.size:
                 return None
-            tree.check(head)
+            if LogTree(self.path).grow([head], up_to=head.size).size < head.size:
+                return None
         except AuditError as why:
             problem = self._problem(f"a checkpoint cannot be cosigned: {why}")
             if problem.problem not in {one.problem for one in self.problems()}:

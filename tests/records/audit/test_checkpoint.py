@@ -273,6 +273,37 @@ def test_prove_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert run(capsys, "prove", log.path, "--record", 3)[0] == 2
     assert run(capsys, "verify", log.path, "--checkpoint", kept, "--vkey", key)[0] == 1
     assert run(capsys, "verify", log.path, "--checkpoint", kept, "--vkey", "x")[0] == 1
+    rewritten = AuditFile(tmp_path / "rewritten.jsonl")
+    rewritten.append([{"n": number} for number in range(6)])
+    code, _, said = run(capsys, "verify", rewritten.path, "--checkpoint", kept, "--vkey", key)
+    assert "whole" not in said  # its chain is, and it is not the log that was signed
+    assert code == 1
+
+
+def test_a_line_that_was_changed_is_seen_though_the_leaves_are_as_they_were(tmp_path: Path) -> None:
+    """Comparing with a checkpoint reads the lines themselves; only of deleted files the leaves have to do."""
+    log = log_of(tmp_path / "audit.jsonl", 5)
+    head = TreeHead.parse(signed(log.path).update())
+    signed(log.path).check(head)
+    log.path.write_bytes(log.path.read_bytes().replace(b'"n":1', b'"n":7'))
+    with pytest.raises(AuditError, match="first 5 records are not those"):
+        signed(log.path).check(head)
+
+
+def test_a_log_whose_oldest_files_are_gone_is_compared_by_their_leaves(tmp_path: Path) -> None:
+    """As retention leaves it."""
+    log = AuditLog(tmp_path / "audit.jsonl", max_bytes=600, keep=1, checkpoints=10)
+    assert log.checkpoints is not None
+    for number in range(20):
+        log.file.append([{"n": number}])
+    head = TreeHead.parse(log.checkpoints.update())
+    for number in range(20):
+        log.file.append([{"n": number}])
+
+    log.checkpoints.check(head)
+    (tmp_path / "audit.jsonl.leaves").write_bytes(bytes(32 * 40))
+    with pytest.raises(AuditError, match="first 20 records are not those"):
+        log.checkpoints.check(head)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import os
 import platform
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,25 +82,22 @@ class LogTree:
         """The leaves, one after another."""
         return self._beside("leaves")
 
-    def grow(self, known: list[TreeHead] | None = None) -> Frontier:
-        """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is known."""
+    def grow(self, known: Iterable[TreeHead] = (), up_to: int = sys.maxsize) -> Frontier:
+        """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is `known`."""
+        roots = {head.size: head.root for head in known}
         with locked(self._beside("tree")) as fd:
-            state, known = _decoded(read_at(fd, _STATE_BYTES, 0)), known or []
+            state, leaves = _decoded(read_at(fd, _STATE_BYTES, 0)), []
             tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
             cursor = self._cursor(reader, state)
-            _compare(tree, known, self.log)
-            before, leaves = tree.size, []
-            for batch in reader.batches(cursor):
+            while tree.size < up_to and (batch := reader.read(cursor, most_lines=up_to - tree.size)).data:
                 for line in batch.lines:
                     leaves.append(leaf_hash(line))
                     tree.add(leaves[-1])
-                    _compare(tree, known, self.log)
+                    if tree.size in roots and roots[tree.size] != tree.root:
+                        raise AuditError(f"{self.log}: its first {tree.size} records are not those of the checkpoint")
                 cursor, state.last = batch.cursor, link_of(batch.lines[-1]) or state.last
-            ahead = max((head.size for head in known), default=0)
-            if ahead > tree.size:
-                raise AuditError(f"{self.log}: it has {tree.size} records, and a checkpoint is known over {ahead}")
             if leaves:
-                self._append(leaves, before)
+                self._append(leaves, state.size)
                 state.size, state.roots, state.cursor = tree.size, tree.roots, cursor
                 write_at(fd, msgspec.json.encode(state).ljust(_STATE_BYTES), 0)
             return tree
@@ -129,17 +127,15 @@ class LogTree:
         return [data[start : start + _LEAF] for start in range(0, len(data), _LEAF)]
 
     def check(self, head: TreeHead) -> None:
-        """Raise `AuditError` unless the log's first records are those that a checkpoint is over."""
-        if self.grow().size < head.size:
+        """Raise `AuditError` unless the log's first records, as they are now, are those that a checkpoint is over."""
+        size, kept = -1, []
+        while size != (size := self.grow().size):  # until no one has written meanwhile
+            kept = [leaf_hash(line) for batch in LogReader(self.log).batches() for line in batch.lines]
+        if size < head.size:
             raise AuditError(f"{self.log}: it ends before record {head.size}, which the checkpoint covers")
-        if root_of(self.leaves(head.size)) != head.root:
-            raise AuditError(f"{self.log}: its first {head.size} records are not those that the checkpoint is over")
-
-
-def _compare(tree: Frontier, known: list[TreeHead], log: Path) -> None:
-    for head in known:
-        if head.size == tree.size and head.root != tree.root:
-            raise AuditError(f"{log}: its first {head.size} records are not those of the checkpoint over them")
+        deleted = self.leaves(size - len(kept)) if size > len(kept) else []
+        if root_of([*deleted, *kept][: head.size]) != head.root:
+            raise AuditError(f"{self.log}: its first {head.size} records are not those of the checkpoint")
 
 
 class Checkpoints(LogTree):
@@ -178,7 +174,10 @@ class Checkpoints(LogTree):
     def update(self) -> str:
         """A checkpoint over the log as it is now."""
         try:
-            tree = self.grow([TreeHead.parse(note) for note in self.newest()])
+            known = [TreeHead.parse(note) for note in self.newest()]
+            tree = self.grow(known)
+            if ahead := [head.size for head in known if head.size > tree.size]:
+                raise AuditError(f"{self.log}: it has {tree.size} records, and a checkpoint is known over {ahead[0]}")
             head = TreeHead(self.origin, tree.size, tree.root)
             note = f"{head.text}\n{signature_line(self.origin, self.key, head.text)}"
             for path in self.paths:
