@@ -8,24 +8,10 @@ from typing import Any
 
 import msgspec
 
-from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.events.frozen import thaw
-from hookline.hosts.answer import fails_closed, refusal
-from hookline.hosts.gateway.messages import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    Id,
-    Message,
-    add_notes,
-    error,
-    is_stateless,
-    misfits,
-    refused_call,
-    replace_result,
-    result,
-    strip_result,
-    text_of,
-)  # fmt: skip
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
 from hookline.hosts.gateway.pins import Pins
 from hookline.hosts.gateway.questions import (
     Judge,
@@ -38,7 +24,7 @@ from hookline.hosts.gateway.questions import (
 )
 from hookline.hosts.judged_calls import take
 from hookline.hosts.mcp_names import mcp_name
-from hookline.replies import NOTHING, Decision, Reply, deny
+from hookline.replies import NOTHING, Decision, Reply
 
 _BUSY = ("working", "submitted", "input_required")
 
@@ -74,24 +60,6 @@ class HostNotes(msgspec.Struct, frozen=True):
     def take(self, tool: str, arguments: dict[str, Any]) -> bool:
         """Whether its hook has judged this call."""
         return take(self.name, self.source, tool, arguments)
-
-
-class AsReply:
-    """A codec for callers that want the reply itself: what cannot be judged is denied."""
-
-    def decode(self, payload: Event) -> Event:
-        """The event is there already."""
-        return payload
-
-    def encode(self, reply: Reply, event: Event) -> Reply:
-        """The reply as it is."""
-        return reply
-
-    def refuse(self, problem: BaseException, payload: Event, event: Event | None) -> Reply:
-        """A deny that says why; where nothing can be prevented any more, the caller is told."""
-        if not fails_closed(payload):
-            raise problem
-        return deny(refusal(problem, payload))
 
 
 class CallJudge:
@@ -139,7 +107,7 @@ class CallJudge:
             return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
         if reply.input is not None:
             call.judged = thaw(reply.input)
-            if problems := misfits(call.judged, self._pins.schema(call.tool, "inputSchema") or {}):
+            if problems := wire.misfits(call.judged, self._pins.schema(call.tool, "inputSchema") or {}):
                 return f"`{call.tool}` was denied: a hook's rewrite does not fit the tool: {'; '.join(problems)}"
         call.notes = reply.context
         if reply.decision is Decision.ASK:
@@ -169,7 +137,7 @@ class CallJudge:
                     return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
                 return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
             asked = question(mcp_name(self._name, call.tool), call.judged, why)
-            if is_stateless(call.params):
+            if wire.is_stateless(call.params):
                 return self._approvals.ask(asked, call.identity, call.params.get("requestState"))
             found = await self._elicit(asked, self._approvals.seconds)
             approved = says_yes(found.get("result"))
@@ -181,8 +149,12 @@ class CallJudge:
         """A result by which the server asks for input, if hooks allow it; an approved call stays approved."""
         objection = await self._questions.judge_requests(value)
         if objection is not None:
-            return error(id, INVALID_REQUEST, objection) if call is None else refused_call(id, params, objection)
-        return result(id, self._approvals.keep(value, call.identity) if call and call.approved else value)
+            return (
+                wire.error(id, wire.INVALID_REQUEST, objection)
+                if call is None
+                else wire.refused_call(id, params, objection)
+            )
+        return wire.result(id, self._approvals.keep(value, call.identity) if call and call.approved else value)
 
     async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
         """What the client gets of a call's answer."""
@@ -198,22 +170,22 @@ class CallJudge:
             failure = message.get("error")
             text = str(failure.get("message")) if isinstance(failure, dict) else "the server gave no result"
             await self._judge(PostToolUseFailure, **event, error=text)
-            return message if isinstance(failure, dict) else error(id, INTERNAL_ERROR, text)
-        value = strip_result(value)
+            return message if isinstance(failure, dict) else wire.error(id, wire.INTERNAL_ERROR, text)
+        value = wire.strip_result(value)
         if call.by_host and self._host is not None and self._host.sees_results:
-            return {**message, "result": add_notes(value, call.notes)}
+            return {**message, "result": wire.add_notes(value, call.notes)}
         if value.get("isError"):
-            reply = await self._judge(PostToolUseFailure, **event, error=text_of(value))
+            reply = await self._judge(PostToolUseFailure, **event, error=wire.text_of(value))
         else:
             reply = await self._judge(PostToolUse, **event, tool_response=value)
         return {**message, "result": self._judged_result(call, value, reply)}
 
     def _judged_result(self, call: ServerCall, value: dict[str, Any], reply: Reply) -> dict[str, Any]:
         if reply.output is not msgspec.UNSET:
-            value = replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
+            value = wire.replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
         objections = reply.reasons if reply.decision is Decision.DENY else ()
         stops = (f"a hook stops the agent: {reply.stop_reason or ''}",) if reply.stop else ()
-        return add_notes(value, (*call.notes, *objections, *stops, *reply.context))
+        return wire.add_notes(value, (*call.notes, *objections, *stops, *reply.context))
 
     def _is_task(self, call: ServerCall, value: dict[str, Any]) -> bool:
         """Whether the result is still to come; it is judged when the client fetches it."""

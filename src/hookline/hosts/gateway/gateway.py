@@ -17,24 +17,14 @@ from hookline.core.engine import Verdict
 from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.hook_set import FiresAsync, ask_people
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
-from hookline.hosts.answer import answer
-from hookline.hosts.gateway.calls import AsReply, CallJudge, HostNotes, ServerCall
-from hookline.hosts.gateway.messages import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    Id,
-    Message,
-    error,
-    id_of,
-    params_of,
-    refused_call,
-    result,
-)  # fmt: skip
+from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.calls import CallJudge, HostNotes, ServerCall
+from hookline.hosts.gateway.messages import Id, Message
 from hookline.hosts.gateway.pins import Pins, offer
 from hookline.hosts.gateway.questions import Send, ServerQuestions
 from hookline.hosts.gateway.requests import ClientRequests, LoginNeeded, OpenRequest, OwnRequests, ToolList
-from hookline.replies import Reply
+from hookline.replies import Reply, deny
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
 _DESCRIBES = ("initialize", "server/discover", "tools/list")
@@ -67,7 +57,15 @@ class Gateway:
         self.idle: asyncio.Event = self._requests.idle
 
     async def _judge(self, kind: type[Event], /, **fields: Any) -> Reply:
-        return await answer(self._hooks, kind(session_id=self.session_id, cwd=self._cwd, **fields), AsReply())
+        """The hooks' reply; what cannot be judged is denied, and where nothing can be prevented any more it raises."""
+        event = kind(session_id=self.session_id, cwd=self._cwd, **fields)
+        try:
+            return within_rules(reply_for(await self._hooks.fire(event)), event)
+        except (Exception, SystemExit) as problem:
+            if not fails_closed(event):
+                raise
+            log.warning("hooks on %s could not be asked: %s", kind.event_name, problem)
+            return deny(refusal(problem, event))
 
     async def _ask_people(self, fields: dict[str, Any], reply: Reply) -> Reply | None:
         """The answer of a person who is asked elsewhere; `None` if there is no one."""
@@ -98,22 +96,22 @@ class Gateway:
         self._tools.forget()
         for task in [*self._work]:
             task.cancel()
-        await self._requests.fail_all(INTERNAL_ERROR, why)
+        await self._requests.fail_all(wire.INTERNAL_ERROR, why)
         await self.tell(SessionEnd)
 
     # -- from the client ---------------------------------------------------------------------------------------------
 
     async def from_client(self, message: Message) -> None:
         """Take a message of the client's."""
-        method, key, params = message.get("method"), id_of(message), params_of(message)
+        method, key, params = message.get("method"), wire.id_of(message), wire.params_of(message)
         if method is None:
             await self._client_answered(key, message)
         elif "id" not in message:
             await self._client_notified(message, params)
         elif key is None or not isinstance(method, str):
-            await self._to_client(error(key, INVALID_REQUEST, "expected a method and an id"))
+            await self._to_client(wire.error(key, wire.INVALID_REQUEST, "expected a method and an id"))
         elif not self._requests.add(key, asked := OpenRequest(method, params)):
-            await self._to_client(error(key, INVALID_REQUEST, f"a request with the id `{key}` is under way"))
+            await self._to_client(wire.error(key, wire.INVALID_REQUEST, f"a request with the id `{key}` is under way"))
         else:
             self._questions.begin()
             await self._client_asked(key, asked, message)
@@ -142,7 +140,7 @@ class Gateway:
     async def _client_notified(self, message: Message, params: dict[str, Any]) -> None:
         gone = None
         if message["method"] == "notifications/cancelled":
-            gone = self._requests.forget(id_of(params, "requestId"))
+            gone = self._requests.forget(wire.id_of(params, "requestId"))
         if gone is not None and gone.work is not None:
             gone.work.cancel()  # it is not with the server: not yet, or not any more
         elif not message["method"].startswith("notifications/"):  # a server could run it, and it was not judged
@@ -154,7 +152,7 @@ class Gateway:
         params, tool, arguments = asked.params, asked.params.get("name"), asked.params.get("arguments")
         if not isinstance(tool, str) or not isinstance(arguments if arguments is not None else {}, dict):
             why = "expected a `name`, and `arguments` as an object"
-            await self._requests.answer(key, error(key, INVALID_PARAMS, why))
+            await self._requests.answer(key, wire.error(key, wire.INVALID_PARAMS, why))
             return
         try:
             await self._tools.ensure(params)
@@ -171,7 +169,7 @@ class Gateway:
             sent = outcome.params if is_bare else {**outcome.params, "arguments": outcome.judged}
             await self._to_server({**message, "params": sent})
         else:
-            said = refused_call(key, params, outcome) if isinstance(outcome, str) else result(key, outcome)
+            said = wire.refused_call(key, params, outcome) if isinstance(outcome, str) else wire.result(key, outcome)
             await self._requests.answer(key, said)
 
     async def _check(self, key: Id, asked: OpenRequest, message: Message) -> None:
@@ -186,7 +184,9 @@ class Gateway:
         except Exception as failed:  # noqa: BLE001 - what cannot be compared is not offered
             problem = f"it could not be compared with the pins: {failed}"
         if problem is not None:
-            await self._requests.answer(key, error(key, INTERNAL_ERROR, f"`{asked.method}` was refused: {problem}"))
+            await self._requests.answer(
+                key, wire.error(key, wire.INTERNAL_ERROR, f"`{asked.method}` was refused: {problem}")
+            )
             return
         asked.work = None
         await self._to_server(message)
@@ -195,7 +195,7 @@ class Gateway:
 
     async def from_server(self, message: Message) -> None:
         """Take a message of the server's."""
-        method, key = message.get("method"), id_of(message)
+        method, key = message.get("method"), wire.id_of(message)
         if method is None:
             await self._server_answered(key, message)
         elif "id" in message:
@@ -229,5 +229,7 @@ class Gateway:
             log.warning("an answer to `%s` is withheld: %s", waiting.method, problem)
             why = f"the result is withheld: it could not be judged: {problem}"
             is_call = waiting.call is not None
-            message = refused_call(key, waiting.params, why) if is_call else error(key, INTERNAL_ERROR, why)
+            message = (
+                wire.refused_call(key, waiting.params, why) if is_call else wire.error(key, wire.INTERNAL_ERROR, why)
+            )
         await self._requests.answer(key, message)

@@ -13,22 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hookline.errors import ConfigError, EventError, MissingExtra
-from hookline.hosts.gateway.messages import (
-    INTERNAL_ERROR,
-    MOST_BYTES,
-    NAMED,
-    VERSION,
-    Id,
-    Message,
-    as_header,
-    encode_message,
-    error,
-    id_of,
-    is_stateless,
-    meta_of,
-    params_of,
-    read_messages,
-)  # fmt: skip
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
 
 try:
     import httpx2
@@ -59,11 +45,11 @@ class ServerAddress:
 
     async def send(self, message: Message) -> None:
         """Post it; the answer to a request is received when it comes, the rest is posted in order."""
-        method, key = message.get("method"), id_of(message)
+        method, key = message.get("method"), wire.id_of(message)
         if method and "id" in message:
             self._start(key, self._post(message, key))
         elif method == "notifications/cancelled" and not self._version:
-            gone = self._under_way.get(id_of(params_of(message), "requestId"))
+            gone = self._under_way.get(wire.id_of(wire.params_of(message), "requestId"))
             if gone is not None:
                 gone.cancel()  # hanging up is how the stateless era says it
         else:
@@ -104,7 +90,7 @@ class ServerAddress:
 
     async def _post(self, message: Message, key: Id | None) -> None:
         """Make a request and hand on what comes back; one that is not answered fails."""
-        content, headers = encode_message(message), self._headers_for(message)
+        content, headers = wire.encode_message(message), self._headers_for(message)
         try:
             async with self._client.stream("POST", self._url, content=content, headers=headers) as response:
                 problem = _problem(key, response)
@@ -114,7 +100,7 @@ class ServerAddress:
                     if await self._read(response, key):
                         return
         except (httpx2.HTTPError, EventError, ValueError) as failed:
-            problem = error(key, INTERNAL_ERROR, f"the server cannot be reached: {failed}")
+            problem = wire.error(key, wire.INTERNAL_ERROR, f"the server cannot be reached: {failed}")
         if key is not None:
             self._hand(problem)
 
@@ -130,27 +116,27 @@ class ServerAddress:
         """Hand on what a body holds; whether the request was answered."""
         is_answered = False
         async for data in _bodies(response):
-            for message in read_messages(data) if data.strip() else ():
-                is_answered |= "method" not in message and id_of(message) == key
+            for message in wire.read_messages(data) if data.strip() else ():
+                is_answered |= "method" not in message and wire.id_of(message) == key
                 self._hand(message)
         return is_answered
 
     def _headers_for(self, message: Message) -> dict[str, str]:
-        params, method = params_of(message), str(message.get("method", ""))
+        params, method = wire.params_of(message), str(message.get("method", ""))
         made = {"content-type": "application/json", "accept": "application/json, text/event-stream", **self._headers}
         if self._session:
             made["mcp-session-id"] = self._session
-        if not is_stateless(params):
+        if not wire.is_stateless(params):
             return made | ({"mcp-protocol-version": self._version} if self._version else {})
-        made |= {"mcp-protocol-version": str(meta_of(params)[VERSION]), "mcp-method": method}
-        if method in NAMED:
-            made["mcp-name"] = as_header(params.get("name", params.get("uri", "")))
+        made |= {"mcp-protocol-version": str(wire.meta_of(params)[wire.VERSION]), "mcp-method": method}
+        if method in wire.NAMED:
+            made["mcp-name"] = wire.as_header(params.get("name", params.get("uri", "")))
         for path, name in self._parameters.get(str(params.get("name")), ()) if method == "tools/call" else ():
             value: Any = params.get("arguments")
             for step in path:
                 value = value.get(step) if isinstance(value, dict) else None
             if value is not None:
-                made[f"mcp-param-{name}"] = as_header(value)
+                made[f"mcp-param-{name}"] = wire.as_header(value)
         return made
 
 
@@ -158,8 +144,8 @@ def _problem(key: Id | None, response: httpx2.Response) -> Message:
     """A status in place of an answer; one that asks for a login says how, for those who can log in."""
     status = response.status_code
     if response.is_success:
-        return error(key, INTERNAL_ERROR, "the server gave no answer")
-    made = error(key, INTERNAL_ERROR, f"the server answered with HTTP status {status}")
+        return wire.error(key, wire.INTERNAL_ERROR, "the server gave no answer")
+    made = wire.error(key, wire.INTERNAL_ERROR, f"the server answered with HTTP status {status}")
     if status in _OF_LOGIN:
         made["error"]["message"] += "; give it a token with `--header Authorization=VARIABLE`"
         made["error"]["data"] = {"status": status, "login": response.headers.get("www-authenticate", "")}
@@ -172,8 +158,8 @@ async def _bodies(response: httpx2.Response) -> AsyncIterator[bytes]:
     pending, data = bytearray(), bytearray()
     async for chunk in response.aiter_bytes():
         pending += chunk
-        if len(pending) + len(data) > MOST_BYTES:
-            raise EventError(f"the server sent a message of more than {MOST_BYTES} bytes")
+        if len(pending) + len(data) > wire.MOST_BYTES:
+            raise EventError(f"the server sent a message of more than {wire.MOST_BYTES} bytes")
         *lines, rest = pending.split(b"\n") if is_stream and b"\n" in chunk else [pending]
         for line in lines:
             if line.startswith(b"data:"):

@@ -18,25 +18,8 @@ from typing import Any
 from hookline.core.origin import LOOPBACK, foreign
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError, HooklineError, MissingExtra
-from hookline.hosts.gateway.messages import (
-    HEADER_MISMATCH,
-    INVALID_REQUEST,
-    MOST_BYTES,
-    NAMED,
-    PARSE_ERROR,
-    SUBSCRIPTION,
-    VERSION,
-    Id,
-    Message,
-    as_header,
-    encode_message,
-    error,
-    id_of,
-    is_stateless,
-    meta_of,
-    params_of,
-    read_messages,
-)  # fmt: skip
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
 from hookline.hosts.gateway.transport import ServerConnection, log
 
 try:
@@ -61,25 +44,25 @@ class Exchange:
     """A request of the client: its id and progress token as the server sees them, and what it is answered with."""
 
     def __init__(self, message: Message, key: Id) -> None:
-        self._client_id, self._token = message["id"], meta_of(params_of(message)).get("progressToken")
+        self._client_id, self._token = message["id"], wire.meta_of(wire.params_of(message)).get("progressToken")
         self.key = key
-        self.is_stateless: bool = is_stateless(params_of(message))
+        self.is_stateless: bool = wire.is_stateless(wire.params_of(message))
         self.queue: asyncio.Queue[Message] = asyncio.Queue()
         self.message: Message = {**message, "id": key}
         if self._token is not None:
-            params = params_of(message)
-            self.message["params"] = {**params, "_meta": {**meta_of(params), "progressToken": key}}
+            params = wire.params_of(message)
+            self.message["params"] = {**params, "_meta": {**wire.meta_of(params), "progressToken": key}}
 
     def put(self, message: Message) -> None:
         """Hand the client a message, in its own terms."""
         if "method" not in message:
             message = {**message, "id": self._client_id}
         else:
-            params = dict(params_of(message))
+            params = dict(wire.params_of(message))
             if params.get("progressToken") == self.key:
                 params["progressToken"] = self._token
-            if meta_of(params).get(SUBSCRIPTION) == self.key:
-                params["_meta"] = {**meta_of(params), SUBSCRIPTION: self._client_id}
+            if wire.meta_of(params).get(wire.SUBSCRIPTION) == self.key:
+                params["_meta"] = {**wire.meta_of(params), wire.SUBSCRIPTION: self._client_id}
             message = {**message, "params": params} if params else message
         self.queue.put_nowait(message)
 
@@ -103,9 +86,9 @@ class ClientSession:
 
     async def send(self, message: Message) -> None:
         """What the gateway has for the client: for the exchange that it belongs to, else the latest one, else aside."""
-        params = params_of(message)
-        about = id_of(message) if "method" not in message else id_of(params, "progressToken")
-        about = about if about is not None else id_of(meta_of(params), SUBSCRIPTION)
+        params = wire.params_of(message)
+        about = wire.id_of(message) if "method" not in message else wire.id_of(params, "progressToken")
+        about = about if about is not None else wire.id_of(wire.meta_of(params), wire.SUBSCRIPTION)
         found = self.open.get(about) if about is not None else None
         if found is None and not self._is_shared and "method" in message:
             found = next(reversed(self.open.values()), None)
@@ -118,7 +101,7 @@ class ClientSession:
     async def from_client(self, message: Message) -> None:
         """What the client has for the gateway; a request that it cancels has no answer."""
         if message.get("method") == "notifications/cancelled":
-            gone = self.open.pop(id_of(params_of(message), "requestId") or "", None)
+            gone = self.open.pop(wire.id_of(wire.params_of(message), "requestId") or "", None)
             if gone is not None:
                 gone.queue.put_nowait({})
         await (await self.connection).gateway.from_client(message)
@@ -178,30 +161,32 @@ class Listener:
         body = b""
         async for part in request.stream():
             body += part
-            if len(body) > MOST_BYTES:
+            if len(body) > wire.MOST_BYTES:
                 return _refused(413, "the message is too long")
         try:
-            (message,) = read_messages(body)
+            (message,) = wire.read_messages(body)
         except (EventError, ValueError) as problem:
-            return _answer(error(None, PARSE_ERROR, one_line(str(problem))), 400)
+            return _answer(wire.error(None, wire.PARSE_ERROR, one_line(str(problem))), 400)
         if why := _mismatch(message, request.headers):
-            return _answer(error(id_of(message), HEADER_MISMATCH, why), 400)
+            return _answer(wire.error(wire.id_of(message), wire.HEADER_MISMATCH, why), 400)
         name, session = await self._session(message, request)
         if session is None:
             return _refused(404 if name else 400, "no such session; initialize first")
-        if not message.get("method") or id_of(message) is None:
+        if not message.get("method") or wire.id_of(message) is None:
             await session.from_client(message)
             return Response(status_code=202)
         exchange = session.exchange(message)
         if exchange is None:
             why = f"a request with the id `{message['id']}` is under way"
-            return _answer(error(message["id"], INVALID_REQUEST, why), 400)
+            return _answer(wire.error(message["id"], wire.INVALID_REQUEST, why), 400)
         headers = {"mcp-session-id": name} if message["method"] == "initialize" else {}
         return await self._answered(session, exchange, request, headers)
 
     async def _session(self, message: Message, request: Request) -> tuple[str, ClientSession | None]:
         """The session that a message belongs to, and its name; one that initializes gets a new one."""
-        version = meta_of(params_of(message)).get(VERSION) or request.headers.get("mcp-protocol-version", "")
+        version = wire.meta_of(wire.params_of(message)).get(wire.VERSION) or request.headers.get(
+            "mcp-protocol-version", ""
+        )
         given = request.headers.get("mcp-session-id", "")
         is_shared = not given and str(version) >= _STATELESS_SINCE
         if is_shared:  # with one login, if it is the server that wants one
@@ -309,23 +294,23 @@ async def _unless_gone(waiting: Any, request: Request) -> Message | None:
 
 def _mismatch(message: Message, headers: Mapping[str, str]) -> str:
     """Why the headers do not fit the body, which the stateless era wants them to."""
-    params = params_of(message)
-    if not is_stateless(params):
+    params = wire.params_of(message)
+    if not wire.is_stateless(params):
         return ""
-    wanted = {"mcp-protocol-version": str(meta_of(params)[VERSION]), "mcp-method": str(message.get("method"))}
-    if message.get("method") in NAMED:
-        wanted["mcp-name"] = as_header(params.get("name", params.get("uri", "")))
+    wanted = {"mcp-protocol-version": str(wire.meta_of(params)[wire.VERSION]), "mcp-method": str(message.get("method"))}
+    if message.get("method") in wire.NAMED:
+        wanted["mcp-name"] = wire.as_header(params.get("name", params.get("uri", "")))
     wrong = [name for name, value in wanted.items() if headers.get(name) != value]
     return f"the headers do not fit the message: {', '.join(wrong)}" if wrong else ""
 
 
 def _event(message: Message) -> bytes:
-    return b"event: message\ndata: " + encode_message(message) + b"\n"
+    return b"event: message\ndata: " + wire.encode_message(message) + b"\n"
 
 
 def _answer(message: Message, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(encode_message(message), status, {**(headers or {}), "content-type": "application/json"})
+    return Response(wire.encode_message(message), status, {**(headers or {}), "content-type": "application/json"})
 
 
 def _refused(status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
-    return _answer(error(None, INVALID_REQUEST, why), status, headers)
+    return _answer(wire.error(None, wire.INVALID_REQUEST, why), status, headers)

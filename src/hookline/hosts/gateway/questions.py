@@ -20,18 +20,8 @@ import msgspec
 
 from hookline.display import block, one_line
 from hookline.events import Elicitation, ElicitationResult, Event, PostModelCall, PreModelCall
-from hookline.hosts.gateway.messages import (
-    CAPABILITIES,
-    INVALID_REQUEST,
-    REFUSED,
-    Id,
-    Message,
-    error,
-    is_stateless,
-    meta_of,
-    params_of,
-    result,
-)  # fmt: skip
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
 from hookline.replies import Decision, Reply
 
 _KEY = "hookline"
@@ -135,7 +125,7 @@ def says_yes(answer: Any) -> bool:
 
 def can_ask(params: Mapping[str, Any], declared: Mapping[str, Any]) -> bool:
     """Whether the client declared elicitation by form: in this request, or when it initialized."""
-    found = meta_of(params).get(CAPABILITIES) if is_stateless(params) else declared
+    found = wire.meta_of(params).get(wire.CAPABILITIES) if wire.is_stateless(params) else declared
     ways = found.get("elicitation") if isinstance(found, dict) else None
     return isinstance(ways, dict) and (not ways or "form" in ways)
 
@@ -163,12 +153,12 @@ class ServerQuestions:
     async def asked(self, id: Id, message: Message) -> Coroutine[Any, Any, None] | None:
         """Take a request of the server's; what there is to do about it that has to wait for hooks."""
         if id in self._waiting:
-            await self._to_server(error(id, INVALID_REQUEST, f"a request with the id `{id}` is under way"))
+            await self._to_server(wire.error(id, wire.INVALID_REQUEST, f"a request with the id `{id}` is under way"))
         elif message["method"] not in (_ELICIT, _SAMPLE):
             self._waiting[id] = message
             await self._to_client(message)
         elif (since := self._since + 1) > _MOST_QUESTIONS:
-            await self._to_server(error(id, REFUSED, f"more than {_MOST_QUESTIONS} questions in a row"))
+            await self._to_server(wire.error(id, wire.REFUSED, f"more than {_MOST_QUESTIONS} questions in a row"))
         else:
             self._since = since
             self._waiting[id] = message
@@ -212,7 +202,7 @@ class ServerQuestions:
 
     async def _judge_request(self, message: Message) -> dict[str, Any] | str | None:
         """What to answer the server with, a refusal as a text; `None` if the client is to be asked."""
-        params = params_of(message)
+        params = wire.params_of(message)
         if message.get("method") == _ELICIT:
             reply = await self._judge(
                 Elicitation, mcp_server_name=self._server, message=str(params.get("message") or ""),
@@ -252,4 +242,4 @@ def _in_users_place(reply: Reply) -> dict[str, Any] | None:
 
 
 def _answer_to(id: Id, outcome: dict[str, Any] | str) -> Message:
-    return error(id, REFUSED, outcome) if isinstance(outcome, str) else result(id, outcome)
+    return wire.error(id, wire.REFUSED, outcome) if isinstance(outcome, str) else wire.result(id, outcome)
