@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.processes.service import address
 from hookline.replies import Reply, context, rewrite
 from hookline.sandbox.main import UsageError, parse
-from hookline.sandbox.policy import Policy
+from hookline.sandbox.policy import Policy, records
 from hookline.sandbox.warm import launcher_path
 
 Confine = Literal["auto", "off"] | None
@@ -131,12 +132,23 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
         agent.add(policy, call_file(event, command if found is None else found[1]))
         return None
     before, line = found if found is not None else (Policy(None), command)
+    call = call_file(event, line)
+    _only_granted(before, call)
     joined = before.intersected(policy)
-    joined.call = call_file(event, line)
+    joined.call = call
     note_policy(joined.call, policy)
     if found is not None and joined == before:
         return None
     return rewrite({**event.tool_input, "command": wrapped(line, joined)})
+
+
+def _only_granted(before: Policy, call: str) -> None:
+    """Take from a policy that a line's own text may say the sockets and tokens which no guard of the call grants."""
+    granted = []
+    with suppress(FileNotFoundError):
+        granted = [parse([*words, "--", ":"])[0] for words in records(Path(f"{call}.policy").read_bytes())]
+    before.sockets = tuple(path for path in before.sockets if any(path in one.sockets for one in granted))
+    before.tokens = tuple(token for token in before.tokens if any(token in one.tokens for one in granted))
 
 
 # -- the line as text --------------------------------------------------------------------------------------------

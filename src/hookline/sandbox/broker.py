@@ -16,8 +16,7 @@ import time
 from hookline.core import template
 from hookline.sandbox import kernel, signals
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts, UpstreamProxy, reaches
-from hookline.sandbox.http_stream import RefusedConnection, Stream, checked_head, copy_requests, opening
-from hookline.sandbox.scheduler import IN, OUT, Scheduler
+from hookline.sandbox.streams import IN, OUT, RefusedConnection, Scheduler, Stream, checked_head, copy_requests, opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from hookline.sandbox.placeholders import Placeholders
-    from hookline.sandbox.scheduler import Steps
+    from hookline.sandbox.streams import Steps
 
 _STREAM = 1
 _EINPROGRESS = 115

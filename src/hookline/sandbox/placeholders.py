@@ -13,14 +13,14 @@ from base64 import b64decode, b64encode
 
 from hookline.sandbox.authority import Authority
 from hookline.sandbox.hosts import fits
-from hookline.sandbox.http_stream import RefusedConnection, Stream, checked_head
+from hookline.sandbox.streams import RefusedConnection, Stream, checked_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from ssl import SSLContext
 
-    from hookline.sandbox.scheduler import Steps
+    from hookline.sandbox.streams import Steps
 
     Pair = tuple[bytes, bytes]
 

@@ -87,7 +87,14 @@ def _make_paths(args: argparse.Namespace) -> list[Hook]:
     if args.block:
         made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
     own = [protect.own_files(held=args.confine == "auto")] if args.protect else []
-    return [*made, *own, *_make_packs(args)]
+    return [*made, *(_make_network(args) if args.host else []), *own, *_make_packs(args)]
+
+
+def _make_network(args: argparse.Namespace) -> list[Hook]:
+    from hookline.guards import network
+
+    given = {"sockets": args.socket, "tokens": args.token, "ask_for_others": args.ask_for_others}
+    return [network.only(args.host, confine=args.confine, **given)]
 
 
 def _make_packs(args: argparse.Namespace) -> list[Hook]:
@@ -173,6 +180,12 @@ _CONFINE = _one_of(
     "auto off", "off", "`auto`: where the kernel can hold a shell line, run it confined instead of asking about it"
 )
 _PACKS = {"metavar": "FILE", "help": "also the rules that this file switches on (`hookline packs`)"}
+_HOSTS = {
+    "--host": _several("NAME", "reach this host, such as pypi.org or '*.example.com:443', and none that is not named"),
+    "--socket": _several("PATH", "a Unix socket outside that a confined line may connect to"),
+    "--token": _several("NAME=HOST", "a variable whose real value only requests to this host carry"),
+    "--ask-for-others": _switch("ask once about a host that a line was refused"),
+}
 _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Namespace], list[Hook]]]] = {
     "paths": ("stay inside the project's folder", {
         "--root": {"metavar": "DIR", "help": "the folder to stay in (default: the project)"},
@@ -185,6 +198,7 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--temporary": _switch("the system's temporary folder may be written in, too"),
         "--block": _several("PATTERN", "also refuse to run this, such as 'sudo *'"),
         "--protect": _switch("also ask before files that switch guards off are written"),
+        **_HOSTS,
         "--packs": _PACKS,
     }, _make_paths),
     "commands": ("commands that may not be run, or the only ones that may", {
@@ -194,6 +208,7 @@ _GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Name
         "--undecided": _UNDECIDED,
         "--confine": _CONFINE,
     }, _make_commands),
+    "network": ("reach named hosts and no others", {**_HOSTS, "--confine": _CONFINE}, _make_network),
     "protect": ("ask before the files that switch guards off are written", {
         "--also": _several("FILE", "one more file or folder"),
         "--deny": _switch("deny instead of asking"),

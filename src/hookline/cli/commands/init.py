@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from hookline.cli.trust_review import keep_trust
 from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError
+from hookline.guards.network import hosts_in_use
 from hookline.guards.packs import packs
 from hookline.hosts.install.entries import NOT_HERE, NOT_STARTED, deny_by_exit
 
@@ -35,22 +38,31 @@ def _entry(name: str, words: str, *, shared: bool) -> dict[str, Any]:
     return {"type": "command", "command": command, "timeout": 10, "onFailure": "block", "name": name}
 
 
-def starter(policy: str = "", *, shared: bool = False, flow: bool = False) -> dict[str, Any]:
+def starter(policy: str = "", *, shared: bool = False, flow: bool = False, hosts: Sequence[str] = ()) -> dict[str, Any]:
     """What a new settings file says: shell lines run confined where the kernel can hold them, edits stay inside.
 
-    Before the files that set up the guards themselves are written, the user is asked. `policy` is a file of packs.
+    Before the files that set up the guards themselves are written, the user is asked. `policy` is a file of packs; with
+    `hosts`, confined lines reach these alone, and the user is asked about another one once.
 
     One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
     """
     more = f' --packs "${PROJECT}"/.claude/{policy}' if policy else ""
     edits, looks = "Write|Edit|MultiEdit|NotebookEdit", "mcp__.*|Read|Grep|Glob|LS" if policy else "mcp__.*"
-    rows = (("Bash", _CONFINED), (edits, _INSIDE), (looks, "guard protect"))
+    rows = (("Bash", _CONFINED + _network(hosts)), (edits, _INSIDE), (looks, "guard protect"))
     guards = [
         {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
         for name, (match, words) in zip(NAMES, rows, strict=True)
     ]
     told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in _flow_events() if flow}
     return {**told, "PreToolUse": [*guards, *told.get("PreToolUse", ())]}
+
+
+def _network(hosts: Sequence[str]) -> str:
+    """Flags for the hosts; those who push by ssh have an agent that knows their key."""
+    if not hosts:
+        return ""
+    agent = " --socket '$SSH_AUTH_SOCK'" if any(host.endswith(":22") for host in hosts) else ""
+    return "".join(f" --host {shlex.quote(host)}" for host in hosts) + agent + " --ask-for-others"
 
 
 def _flow_events() -> list[str]:
@@ -90,8 +102,9 @@ def main(argv: list[str]) -> int:
     except (OSError, ValueError) as error:
         raise ConfigError(str(policy), f"cannot be read: {error}; fix or remove it first") from None
     hooks = settings.get("hooks", {})
-    ours = {event: [*hooks.get(event, []), *groups]
-            for event, groups in starter(POLICY if rules else "", shared=shared, flow=args.flow).items()}  # fmt: skip
+    hosts = hosts_in_use(args.project, os.environ) or ["localhost"]
+    made = starter(POLICY if rules else "", shared=shared, flow=args.flow, hosts=hosts)
+    ours = {event: [*hooks.get(event, []), *groups] for event, groups in made.items()}
     with keep_trust(Path(args.project)) as unseen:
         path.parent.mkdir(parents=True, exist_ok=True)
         if rules:

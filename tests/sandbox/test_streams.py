@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hookline.sandbox.http_stream import RefusedConnection, Stream, checked_head, copy_requests, opening
+from hookline.sandbox.streams import RefusedConnection, Stream, checked_head, copy_requests, opening
 
 
 def run(steps: Generator[Any, None, Any]) -> Any:

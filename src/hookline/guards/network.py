@@ -1,0 +1,226 @@
+"""Which hosts shell lines and web tools may reach, by name.
+
+A confined line reaches these hosts and no others, whatever program it runs. Where lines cannot be confined, hosts that
+are named in the text are judged, which explains and holds nothing back that hides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine import Context
+from hookline.core.files import private, private_folder, state_folder
+from hookline.core.hooks import Hook, make_hook
+from hookline.errors import HookError
+from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.guards import sandboxing
+from hookline.guards.commands import PRIORITY, shell_lines
+from hookline.guards.sandboxing import Confine
+from hookline.replies import Reply, ask, deny
+from hookline.sandbox.hosts import Hosts, read_host
+from hookline.sandbox.policy import Policy
+
+_URL = re.compile(r"\b(?:https?|wss?|ssh|git|ftp)://(?:[^\s/@'\"]*@)?(\[[^\]]+\]|[\w.-]+)(?::(\d+))?", re.IGNORECASE)
+_SECURE_COPY = re.compile(r"(?<![\w/:.-])[\w.-]+@([\w-]+(?:\.[\w-]+)+):(?!\d)")
+_PORTS = {"http": 80, "ws": 80, "ssh": 22, "git": 9418, "ftp": 21}
+_REFUSED = re.compile(r"refused to look up `([\w.-]+)`")
+_MOST_ASKED = 3
+
+
+def only(
+    hosts: Iterable[str],
+    *,
+    sockets: Iterable[str] = (),
+    tokens: Iterable[str] = (),
+    ask_for_others: bool = False,
+    confine: Confine = None,
+    name: str = "network.only",
+) -> Hook:
+    """Let lines reach these hosts and no others: `network.only(["pypi.org", "*.example.com:443", "git.corp:22"])`.
+
+    `sockets` are Unix sockets outside that a line may connect to, and `tokens` (`NAME=HOST`) variables in which it sees
+    a random value: only requests to that host carry the real one. With `ask_for_others` a host that a line was refused
+    is asked about once, with the next line; a yes holds for the project. Without confinement the text is judged.
+    """
+    known = tuple(hosts)
+    try:
+        judged = Hosts(known)
+    except ValueError as error:
+        raise HookError(str(error)) from None
+    if not known:
+        raise HookError("name at least one host; `confine --no-network` closes the network")
+    policy = Policy(
+        None,
+        hosts=known,
+        sockets=tuple(os.path.expandvars(path) for path in sockets),
+        tokens=tuple(tokens),
+        host_guard=name,
+    )
+
+    async def judge(event: PreToolUse | PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
+        if not isinstance(event, PreToolUse):
+            return sandboxing.afterwards(event, name) if sandboxing.wanted(confine) else None
+        if not sandboxing.applies_to(event, confine):
+            return _judged(event, judged)
+        if not ask_for_others:
+            return sandboxing.hold(event, policy)
+        answers = _Answers(ctx.project_dir or event.cwd, name)
+        asked = answers.open()[:_MOST_ASKED]
+        wider = _with_hosts(policy, (*known, *answers.allowed, *asked))
+        held = sandboxing.hold(event, wider)
+        if not asked:
+            return held
+        answers.ask(asked, sandboxing.call_file(event, sandboxing.line_of(event)))
+        named = ", ".join(f"`{host}`" for host in asked)
+        question = ask(f"an earlier line tried to reach {named}; may this line and later ones?")
+        return question | held if held is not None else question
+
+    events = (PreToolUse, *sandboxing.AFTERWARDS)
+    hook = make_hook(events, judge, match="*", name=name, priority=PRIORITY)
+    return msgspec.structs.replace(hook, confines=sandboxing.checked(confine) == "auto")
+
+
+def _with_hosts(policy: Policy, hosts: tuple[str, ...]) -> Policy:
+    """The same policy with other hosts."""
+    return Policy(None, hosts=hosts, sockets=policy.sockets, tokens=policy.tokens, host_guard=policy.host_guard)
+
+
+def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
+    """What the text of a call says: a web tool's address is certain, a line's is worth a question."""
+    for value in event.tool_input.values():
+        found = _URL.match(value) if isinstance(value, str) else None
+        if found and not _allowed(found, hosts):
+            return deny(f"`{found[1]}` is not among the hosts")
+    for line in shell_lines(event):
+        named = [found for found in _URL.finditer(line.text) if not _allowed(found, hosts)]
+        names = [found[1] for found in named] + [
+            name for name in _SECURE_COPY.findall(line.text) if 22 not in hosts.ports(name)
+        ]
+        if names:
+            return ask(f"`{names[0]}` is not among the hosts, and this line cannot be confined")
+    return None
+
+
+def _allowed(found: re.Match[str], hosts: Hosts) -> bool:
+    scheme = found[0].partition(":")[0].lower()
+    return int(found[2] or _PORTS.get(scheme, 443)) in hosts.ports(found[1].strip("[]").lower().rstrip("."))
+
+
+class _Answers:
+    """What the user has said about hosts that lines of a project were refused."""
+
+    def __init__(self, project: str, guard: str) -> None:
+        key = hashlib.sha256(os.path.realpath(project or ".").encode("utf-8", "replace")).hexdigest()[:16]
+        self._path, self._notes = state_folder() / "hosts" / key, state_folder() / "confine"
+        self._guard = guard
+        self._said: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            self._said = {str(host): str(call) for host, call in json.loads(self._path.read_text()).items()}
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The hosts whose question was answered with yes: the call that was asked about has run."""
+        return tuple(host for host, call in self._said.items() if call == "yes" or self._ran(host, call))
+
+    def _ran(self, host: str, call: str) -> bool:
+        ran = Path(f"{call}.effect").exists()
+        if ran:
+            self._said[host] = "yes"
+            self._save()
+        return ran
+
+    def open(self) -> list[str]:
+        """Hosts that a line was refused and that have not been asked about."""
+        found: dict[str, None] = {}
+        for path in sorted(self._notes.glob(f"*.{self._guard}")):
+            with suppress(OSError):
+                found |= dict.fromkeys(_REFUSED.findall(path.read_text(errors="replace")))
+        return [host for host in found if host not in self._said]
+
+    def ask(self, hosts: Iterable[str], call: str) -> None:
+        """Note that these are asked about with a call."""
+        self._said |= dict.fromkeys(hosts, call)
+        self._save()
+
+    def _save(self) -> None:
+        private_folder(self._path.parent)
+        with open(self._path, "w", opener=private, encoding="utf-8") as file:
+            json.dump(self._said, file)
+
+
+# -- the hosts in use ----------------------------------------------------------------------------------------------
+
+_REGISTRIES = {
+    ("pyproject.toml", "requirements.txt", "setup.py", "uv.lock"): ("pypi.org", "files.pythonhosted.org"),
+    ("package.json",): ("registry.npmjs.org",),
+    ("Cargo.toml",): ("index.crates.io", "static.crates.io"),
+    ("go.mod",): ("proxy.golang.org", "sum.golang.org"),
+    ("Gemfile",): ("rubygems.org",),
+}
+"""Files of a project → where its packages come from unless it says otherwise."""
+_COMPANIONS = {
+    "github.com": ("api.github.com", "codeload.github.com", "objects.githubusercontent.com"),
+}
+_CONFIGURATION = (
+    "pip.conf", ".npmrc", ".yarnrc.yml", ".cargo/config.toml", ".gitmodules", "pyproject.toml", "uv.toml", "Gemfile",
+    "~/.config/pip/pip.conf", "~/.pip/pip.conf", "~/.npmrc", "~/.cargo/config.toml", "~/.config/uv/uv.toml",
+    "~/.gitconfig", "/etc/pip.conf",
+)  # fmt: skip
+_INDEX = re.compile(r"(?:index|registry|url|source|proxy|insteadof)", re.IGNORECASE)
+_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "npm_config_registry")
+
+
+def hosts_in_use(project: str, env: Mapping[str, str]) -> list[str]:
+    """The package registries and code hosts that a project and its user have configured, as `only` takes them."""
+    root, home = Path(project), Path(env.get("HOME") or Path.home())
+    found: dict[str, None] = {}
+    for files, hosts in _REGISTRIES.items():
+        if any((root / file).exists() for file in files):
+            found |= dict.fromkeys(hosts)
+    for name in _CONFIGURATION:
+        path = home / name[2:] if name.startswith("~/") else root / name
+        with suppress(OSError):
+            lines = path.read_text(errors="replace").splitlines()
+            found |= dict.fromkeys(_hosts_of("\n".join(line for line in lines if _INDEX.search(line))))
+    found |= dict.fromkeys(_hosts_of(" ".join(env.get(name, "") for name in _VARIABLES)))
+    for url in _remotes(root):
+        found |= dict.fromkeys(_hosts_of(url))
+    for host in list(found):
+        found |= dict.fromkeys(_COMPANIONS.get(host.partition(":")[0], ()))
+    return [host for host in found if _readable(host)]
+
+
+def _readable(host: str) -> bool:
+    try:
+        read_host(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _hosts_of(text: str) -> list[str]:
+    found = []
+    for match in _URL.finditer(text):
+        scheme = match[0].partition(":")[0].lower()
+        port = match[2] or ("22" if scheme == "ssh" else "")
+        found.append(f"{match[1].lower()}:{port}" if port else match[1].lower())
+    return found + [f"{name.lower()}:22" for name in _SECURE_COPY.findall(text)]
+
+
+def _remotes(root: Path) -> list[str]:
+    import configparser  # not for each call
+
+    config = configparser.RawConfigParser(strict=False)
+    with suppress(OSError, configparser.Error):
+        config.read(root / ".git" / "config", encoding="utf-8")
+    sections: list[Any] = [config[name] for name in config.sections() if name.startswith("remote ")]
+    return [section[key] for section in sections for key in ("url", "pushurl") if key in section]
