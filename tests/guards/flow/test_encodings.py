@@ -104,12 +104,12 @@ async def test_no_way_to_hide_a_recipient_gets_past() -> None:
 
 
 async def test_a_link_in_a_body_is_asked_about_unless_it_stays_encoded() -> None:
-    """A decoded link is seen; of the encoded ones fifteen pass: the body of a mail to Alice is not decoded."""
+    """A decoded link is seen; of the encoded ones sixteen pass: the body of a mail to Alice is not decoded."""
     decoded = {name: await (await session(text)).judge(*mail(ALICE, f"see {URL}")) for name, text in HIDDEN.items()}
     encoded = Counter([await (await session(text)).judge(*mail(ALICE, text)) for text in HIDDEN.values()])
 
     assert [name for name, level in decoded.items() if level == "pass"] == []
-    assert encoded == {"deny": 10, "pass": 15}
+    assert encoded == {"deny": 9, "pass": 16}
 
 
 async def test_a_look_alike_is_never_taken_for_what_the_user_named() -> None:

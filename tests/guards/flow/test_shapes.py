@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.guards.flow import shape_cases
 from tests.guards.flow.agent import Agent
 
 Read = tuple[str, dict[str, Any], Any]
@@ -302,14 +303,15 @@ async def said(prompt: str, reads: list[Read], call: Call, **settings: Any) -> s
 
 async def test_honest_calls_of_any_naming_go_through() -> None:
     """CamelCase, services in front, MCP, plain names; values that the user or a record's field names."""
-    found = {case[0]: await said(*case) for case in HONEST}
+    found = {case[0]: await said(*case) for case in (*HONEST, *shape_cases.HONEST)}
 
     assert {prompt: text for prompt, text in found.items() if not text.startswith("pass")} == {}
 
 
 async def test_attacks_of_any_naming_are_stopped() -> None:
     """Mail, money, locks, repositories, addresses, passwords, removal, posts, appointments, webhooks."""
-    found = {case[0]: await said(*case) for case in ATTACKS}
+    more = [(case[0], [case[1:4]], call) for case in shape_cases.ATTACKS for call in case[4]]
+    found = {f"{case[0]} {case[2]}": await said(*case) for case in (*ATTACKS, *more)}
 
     assert {prompt: text for prompt, text in found.items() if text.startswith("pass")} == {}
 

@@ -30,6 +30,7 @@ _ASKS_SECRET, _ASKS_INSTALL, _MANIFEST = (
 _SECRET_VALUE = re.compile(r"(?P<name>[\w.-]+)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s\"'=#]{8,})")
 _LEAST_TOLD = 10
 _LEAST_SECRET = 6
+_LEAST_NAME = 4
 
 
 def origin_of(tool: str, arguments: Mapping[str, Any]) -> Origin:
@@ -126,14 +127,22 @@ class CodeFlow:
             yield _found("deny", "echo", "a text tells the agent to run this", told, line)
         elif told and (flow.opaque or told.origin != "inside") and not self._spoke_of(line):
             yield _found("ask", "echo", "a text tells the agent to run this", told, line)
-        for word in flow.removes:
-            source = self._outside_with(word)
-            if source and contains(self._store.folded_prompt, fold(word)) < 0:
-                found = _found("ask", "echo", f"a text speaks of removing `{word}`, and you did not", source, word)
-                if re.search(r"\brm\b", found[5]) or asks_for(found[5], frozenset({"delete"})):
-                    yield found
+        yield from (found for path in flow.removes for found in self._removed(path))
         if flow.remote_code and not wanted and (self._store.has_outside() or told):
             yield _found("ask", "remote code", "code from the network would run after a text from outside", told, line)
+
+    def _removed(self, path: str) -> Iterator[Found]:
+        """What a text speaks of removing, and the user does not."""
+        name = fold(path.rstrip("/").rpartition("/")[2])
+        if len(name) < _LEAST_NAME or contains(self._store.folded_prompt, name) >= 0:
+            return
+        for text in self._store.texts:
+            if contains(text.folded, name) >= 0:
+                found = _found("ask", "echo", f"a text speaks of removing `{path}`, and you did not", text, name)
+                by_line = text.origin != "inside" and re.search(r"\brm\b", found[5])
+                if by_line or asks_for(found[5], frozenset({"delete"})):
+                    yield found
+                    return
 
     def _egress(self, strange: list[str], where: str) -> Iterator[Found]:
         store = self._store

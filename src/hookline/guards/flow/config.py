@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import ConfigError
-from hookline.guards.flow.values import fold, kind_of, last_name
+from hookline.guards.flow.values import fold, key_of, kind_of, last_name
 from hookline.guards.flow.words import MONEY_TO, is_effect, row, tokens, verbs_of
 
 Role = Literal["to", "target", "content"]
@@ -99,8 +99,10 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "field" if is_place or rule.reads == "fields" else "third"
 
     def is_known(self, key: str) -> bool:
-        """Whether a destination is always allowed: the user's own, or one of the known patterns."""
-        return any(key == fold(own) for own in self.me) or any(fnmatchcase(key, fold(one)) for one in self.known)
+        """Whether a destination is always allowed: the user's own, or one of the known patterns; a list is not one."""
+        if any(key == key_of(own) for own in self.me):
+            return True
+        return not re.search(r"[\s,;<>\"]|@.*@", key) and any(fnmatchcase(key, fold(one)) for one in self.known)
 
     def explain(self, tool: str, arguments: Iterable[str]) -> str:
         """What the guard takes for granted of a tool, in one line."""

@@ -29,6 +29,7 @@ from hookline.guards.flow.values import (
     names,
     postal,
     sentence_at,
+    several,
 )  # fmt: skip
 from hookline.guards.flow.words import (
     BROWSES,
@@ -137,7 +138,8 @@ class FlowJudge:
             for path, leaf in leaves(value):
                 last = path.rpartition(".")[2].replace("[]", "")
                 inner = role if role == "to" or not last else self._config.role(tool, last)
-                found.append(CallArgument(last or name, str(leaf), inner))
+                values = several(str(leaf)) if inner == "to" else [str(leaf)]
+                found += [CallArgument(last or name, one, inner) for one in values]
         return found[:_MOST_VALUES]
 
     def _places(self, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
@@ -152,6 +154,8 @@ class FlowJudge:
         if self._config.fetches(tool, arguments):
             yield from self._fetch(arguments)
         if not self._config.is_effect(tool):
+            if (word := unspoken_secret(tool, self._store.folded_prompt, reads=True)) and self._store.prompts:
+                yield FlowFinding("ask", "intent", f"you did not speak of a {word}", (f"intent:{tool}",))
             return
         given = self._arguments(tool, arguments)
         doubts = [found for one in given if one.role == "to" and one.value.strip() for found in self._destination(one)]

@@ -159,6 +159,12 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
+def several(value: str) -> list[str]:
+    """The addresses of a list in one text (`a@x.org, Bob <b@x.org>`); what is not such a list is one value."""
+    parts = [re.sub(r"^[^<>@]*<([^<>\s]+)>$", r"\1", part.strip()) for part in re.split(r"[,;]", value) if part.strip()]
+    return parts if parts and all(kind_of(part) != "name" for part in parts) else [value]
+
+
 def flat(value: Any) -> list[str]:
     """All the leaves as texts."""
     return [str(leaf) for _, leaf in leaves(value)]

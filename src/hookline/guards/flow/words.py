@@ -74,9 +74,9 @@ def is_effect(tool: str) -> bool:
 def verbs_of(tool: str) -> frozenset[str]:
     """The classes of what a tool does, by its name."""
     words, found = set(tokens(tool)), set(_first_verbs(tool)) - {"read"}
-    if not found or found & _FIRST_DECIDES:
-        return frozenset(found)
     nouns = {verb for verb, names in _TABLE["nouns"].items() if words & set(names.split())}
+    if found & _FIRST_DECIDES:  # to change an event may be to invite someone
+        return frozenset(found | (nouns & {"schedule"} if found == {"update"} else set()))
     if "pay" in nouns:
         found = (found - {"send", "create", "run"}) | {"pay"}
     if "invite" in nouns and found & {"create", "invite"}:
@@ -134,11 +134,11 @@ def thing_missing(tool: str, verbs: frozenset[str], prompt: str) -> bool:
     return bool(things) and not any(_speaks(patterns, prompt) for patterns in things)
 
 
-def unspoken_secret(tool: str, prompt: str) -> str | None:
+def unspoken_secret(tool: str, prompt: str, *, reads: bool = False) -> str | None:
     """What a tool about passwords and the like needs to have been said, word by word."""
-    name = "".join(tokens(tool))
+    name, harmless = "".join(tokens(tool)), ("token", "permission") if reads else ()
     for word, spellings in _TABLE["sensitive"].items():
-        if word in name and not any(spelling in prompt for spelling in spellings):
+        if word in name and word not in harmless and not any(spelling in prompt for spelling in spellings):
             return str(word)
     return None
 
