@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from hookline.cli.commands.answer import HELP as ANSWER_HELP
 from hookline.cli.main import COMMANDS
+from hookline.cli.options import examples
 from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
 from hookline.sandbox.main import HELP as CONFINE_HELP
 from tools.reference.markdown import block, code, codes, table
@@ -55,8 +56,9 @@ def _section(name: str) -> str:
     if name in BY_HAND:
         return f"## `hookline {name}`\n\n{block(BY_HAND[name], 'text')}"
     parser = parser_of(name)
-    examples = f"\n{block(parser.epilog, 'text')}" if parser.epilog else ""
-    return f"## `hookline {name}`\n\n{parser.description}\n\n{_usage(parser)}\n{_flags(parser)}{examples}"
+    told = parser.epilog or examples(parser.prog)
+    shown = f"\n{block(told, 'text')}" if told else ""
+    return f"## `hookline {name}`\n\n{parser.description}\n\n{_usage(parser)}\n{_flags(parser)}{shown}"
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

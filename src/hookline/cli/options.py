@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hookline.settings.trust.store import Policy, Status
 
 
+TEMPLATES: Path = Path(__file__).with_name("examples")
 _LOG_BYTES = 64 * 1024 * 1024
 """How large a log of `install --audit` grows before a new file begins."""
 USAGE = 64
@@ -41,10 +42,21 @@ def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
     return kind(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
 
 
+def examples(prog: str) -> str:
+    """What `hookline COMMAND --help` ends with."""
+    file = TEMPLATES / f"{prog.rsplit(maxsplit=1)[-1]}.txt"
+    return file.read_text(encoding="utf-8").rstrip() if prog.count(" ") == 1 and file.exists() else ""
+
+
 class _Parser(argparse.ArgumentParser):
     """Errors are one line, with a suggestion for a flag that was misspelled, and exit code 64."""
 
     code = USAGE
+
+    def format_help(self) -> str:
+        """The examples of a command lie in a file: only a person who asks for help needs them."""
+        self.epilog = self.epilog or examples(self.prog)
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         shown = one_line(f"{message}{self._suggestion(message)}")

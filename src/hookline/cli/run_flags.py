@@ -194,20 +194,12 @@ _METAVARS = {"prompt": "TEXT", "settings": "FILE|JSON", "hooks": "FILE.py", "cwd
              "audit": "FILE", "max_turns": "N", "autocompact": "TOKENS"}  # fmt: skip
 
 
-_EXAMPLES = """examples:
-  hookline run -p "make the tests pass" --trust
-  hookline run                                    on a terminal: a chat
-
-exit code: 0, 1 the run ended in an error, 64 the flags cannot be understood, 130 Ctrl-C"""
-
-
 def parser() -> argparse.ArgumentParser:
     """All flags with a line of help each."""
     made = make_parser(
         "run",
         "Run the agent, with hooks on every step. The flags are the Claude CLI's; --trust, --hooks, --audit and --cwd "
         "are Hookline's own.",
-        _EXAMPLES,
     )
     made.usage = "hookline run -p PROMPT [flags]"
     made.allow_abbrev = False

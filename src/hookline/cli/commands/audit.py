@@ -29,15 +29,6 @@ from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
 
-_EXAMPLES = """examples:
-  hookline audit show                        the logs in this folder
-  hookline audit show audit.jsonl --decision deny --tool Bash --since 7d
-  hookline audit show -f logs/ | grep DENY   as they are written
-  hookline audit report audit.jsonl -o report.html
-  hookline audit export audit.jsonl --format ocsf
-  hookline audit prove audit.jsonl --record 12
-  hookline audit push --to syslog+tls://siem.example.org:6514 -f
-  hookline audit verify audit.jsonl          0: whole, 1: changed, 2: unreadable"""
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
 _CANNOT = 2
@@ -47,7 +38,7 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def main(argv: list[str]) -> int:
     """Show a log, verify it, or write it in another form."""
-    flags = parser("audit", "Read audit logs, or make sure that nothing in one was changed.", _EXAMPLES)
+    flags = parser("audit", "Read audit logs, or make sure that nothing in one was changed.")
     kinds = flags.add_subparsers(dest="what", required=True, metavar="WHAT")
     _show_flags(kinds.add_parser("show", help="print a readable timeline; -f goes on as the logs grow"))
     _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))

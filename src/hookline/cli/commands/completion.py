@@ -9,46 +9,12 @@ from importlib import import_module
 from io import StringIO
 
 from hookline.cli.main import COMMANDS
-from hookline.cli.options import parser
-
-_EXAMPLES = """examples:
-  hookline completion bash > ~/.local/share/bash-completion/completions/hookline
-  hookline completion zsh > ~/.zfunc/_hookline
-  hookline completion fish > ~/.config/fish/completions/hookline.fish"""
-
-BASH = """# bash completion for hookline
-_hookline() {
-    local word="${COMP_WORDS[COMP_CWORD]}" command="${COMP_WORDS[1]}"
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "@COMMANDS@" -- "$word")); return
-    fi
-    case "$command" in
-@CASES@
-        *) COMPREPLY=() ;;
-    esac
-    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$word"))
-}
-complete -o filenames -F _hookline hookline
-"""
-ZSH = """#compdef hookline
-local -a commands
-commands=(
-@COMMANDS@
-)
-if (( CURRENT == 2 )); then
-    _describe 'command' commands
-    return
-fi
-case "$words[2]" in
-@CASES@
-    *) _files ;;
-esac
-"""
+from hookline.cli.options import TEMPLATES, parser
 
 
 def main(argv: list[str]) -> int:
     """Print the script of one shell."""
-    flags = parser("completion", "Print the completion script of a shell.", _EXAMPLES)
+    flags = parser("completion", "Print the completion script of a shell.")
     flags.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
     args = flags.parse_args(argv)
     print(SCRIPTS[args.shell](all_flags()), end="")
@@ -97,13 +63,23 @@ def _bash(flags: dict[str, list[str]]) -> str:
     cases = [
         f'        {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")) ;;' for name, words in flags.items()
     ]
-    return BASH.replace("@COMMANDS@", " ".join([*COMMANDS, "help"])).replace("@CASES@", "\n".join(cases))
+    return (
+        TEMPLATES.joinpath("completion.bash")
+        .read_text()
+        .replace("@COMMANDS@", " ".join([*COMMANDS, "help"]))
+        .replace("@CASES@", "\n".join(cases))
+    )
 
 
 def _zsh(flags: dict[str, list[str]]) -> str:
     commands = "\n".join(f"    '{name}:{about.replace(chr(39), '’')}'" for name, (_, about) in COMMANDS.items())
     cases = "\n".join(f"    {name}) compadd -- {' '.join(words)}; _files ;;" for name, words in flags.items())
-    return ZSH.replace("@COMMANDS@", commands).replace("@CASES@", cases)
+    return _template("zsh", commands, cases)
+
+
+def _template(shell: str, commands: str, cases: str) -> str:
+    text = TEMPLATES.joinpath(f"completion.{shell}").read_text(encoding="utf-8")
+    return text.replace("@COMMANDS@", commands).replace("@CASES@", cases)
 
 
 def _fish(flags: dict[str, list[str]]) -> str:

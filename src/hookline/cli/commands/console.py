@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from hookline.records.console.jobs import ReplaySubprocess
     from hookline.records.console.store import ConfiguredHook
 
-_EXAMPLES = """examples:
-  hookline console audit.jsonl
-  hookline console logs/ --no-open --port 8123
-  hookline console audit.jsonl --hooks hooks.py --replay"""
 _SOURCES = ("project", "settings", "setting_sources", "hooks")
 
 
@@ -69,7 +65,6 @@ def _parser() -> argparse.ArgumentParser:
         "console",
         "Look at audit logs in the browser, live: events, sessions, decisions, hooks, replay, coverage, health. Only"
         " this machine can open it.",
-        _EXAMPLES,
     )
     add_logs(flags)
     flags.add_argument("--port", type=port, default=0, metavar="N", help="the port (default: a free one)")

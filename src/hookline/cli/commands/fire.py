@@ -31,14 +31,6 @@ from hookline.settings.parse import InAgent, never
 
 BLOCKED, UNSURE = 2, 1
 
-_EXAMPLES = """examples:
-  hookline fire --bash 'git push --force'
-  hookline fire PreToolUse --tool Write --input @call.json
-  hookline fire UserPromptSubmit --field prompt="hello"
-  echo '{"hook_event_name": "Stop"}' | hookline fire
-
-exit code: 0 allowed, 2 blocked, 1 the event or something in the files could not be understood"""
-
 
 def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
@@ -103,7 +95,7 @@ def _json(verdict: dict[str, Any]) -> bytes:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("fire", "Send one event through the configured hooks and explain the verdict.", _EXAMPLES)
+    flags = parser("fire", "Send one event through the configured hooks and explain the verdict.")
     flags.add_argument("event", nargs="?", default="-", help="the event's name; without one it is read from stdin")
     flags.add_argument("--bash", metavar="LINE", help="short for PreToolUse with this shell line")
     flags.add_argument("--tool", metavar="NAME", help="the tool's name")

@@ -25,22 +25,6 @@ from hookline.processes.loop import run
 from hookline.processes.stdout import claim_stdout
 from hookline.replies import Reply
 
-_EXAMPLES = """in .claude/settings.json, as a command hook:
-  "command": "hookline guard commands --block 'rm -rf *' --block 'sudo *'"
-  "command": "hookline guard paths --also /tmp"
-  "command": "hookline guard paths --confine auto --temporary --block 'sudo *'"
-  "command": "hookline guard secrets"
-  "command": "hookline guard approvals --allow 'ls *'"    (on PermissionRequest)
-  "command": "hookline guard learned .claude/hookline.learned.toml"   (same)
-  "command": "hookline guard protect"
-  "command": "hookline guard budget --tool-calls 200 --per-tool Bash=50"
-  "command": "hookline guard branches --protect main --protect 'release/*'"
-  "command": "hookline guard branches --no-force-push"
-  "command": "hookline guard flow --strict"     (on prompts, calls, results)
-  "command": "hookline guard rate --calls 30 --per 60 --match 'mcp__.*'"
-
-with "persistent": true and --lines it stays, and answers a line per event. Give the hook "onFailure": "block"."""
-
 FAILED = 2
 _REFUSAL = "the guard cannot judge this: {}"
 
@@ -67,7 +51,7 @@ def _arguments(*argv: str) -> argparse.Namespace:
 
 @cache
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("guard", "Judge the event on stdin with a guard and print the answer.", _EXAMPLES)
+    flags = parser("guard", "Judge the event on stdin with a guard and print the answer.")
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
     for name, (about, options, _) in _GUARDS.items():
         one = kinds.add_parser(name, help=about)

@@ -33,20 +33,6 @@ from hookline.records.approvals import Inbox
 if TYPE_CHECKING:
     from hookline.api import Hooks
 
-_EXAMPLES = """examples:
-  hookline install --list                   which agents are here?
-  hookline install claude --audit           log all, for `hookline console`
-  hookline install codex --hooks hooks.py   a Python file, for all your sessions
-  hookline install gemini qwen --settings .claude/settings.json
-  hookline install claude --hooks hooks.py --scope project --strict
-  hookline install claude --hooks hooks.py --until-exit
-  hookline install cline --hooks hooks.py --mcp
-
-`--until-exit` writes your own settings of the project; if it is killed, its
-entries stay, and `hookline uninstall claude --scope local` takes them out.
-`--strict` refuses to install where a hook would not be enforced; a hook that
-only looks on has nothing to enforce. Codex runs
-hooks only once they are trusted: `--yes` says that you trust them."""
 
 _COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
 _LEGEND = """deny, ask, rew(rite a call: only there do shell lines run confined),
@@ -152,7 +138,7 @@ def _version_notes(host: Host) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("install", "Put hooks into an agent CLI's own configuration.", _EXAMPLES)
+    flags = parser("install", "Put hooks into an agent CLI's own configuration.")
     flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(HOSTS)}")
     add_source(flags)
     flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")

@@ -21,10 +21,6 @@ from hookline.events import CATALOG, Event, spec_of
 from hookline.settings.parse import InAgent
 from hookline.settings.trust.store import what_runs
 
-_EXAMPLES = """examples:
-  hookline list
-  hookline list --event PreToolUse --tool Bash      which run, which don't"""
-
 
 def main(argv: list[str]) -> int:
     """Print the hooks, by event, in the order they run."""
@@ -44,7 +40,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("list", "List the configured hooks.", _EXAMPLES)
+    flags = parser("list", "List the configured hooks.")
     flags.add_argument("--event", metavar="NAME", help="only hooks of this event, and whether they would run")
     flags.add_argument("--tool", "--subject", dest="subject", metavar="NAME", help="what a matcher would look at")
     flags.add_argument("--input", metavar="JSON", help="the tool's input, for conditions")

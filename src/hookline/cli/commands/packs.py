@@ -13,11 +13,6 @@ from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.guards.packs import packs
 
-_EXAMPLES = """examples:
-  hookline packs                     every pack and its rules
-  hookline packs git --json          with what each refuses
-  hookline init --pack git secrets   switch them on in this project"""
-
 
 def main(argv: list[str]) -> int:
     """List packs and their rules."""
@@ -34,7 +29,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("packs", "List the packs of rules: one line of a file switches each on or off.", _EXAMPLES)
+    flags = parser("packs", "List the packs of rules: one line of a file switches each on or off.")
     flags.add_argument("pack", nargs="*", metavar="PACK", help=f"of {', '.join(packs())} (default: all)")
     add_json(flags)
     return flags

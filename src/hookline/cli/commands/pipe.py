@@ -18,16 +18,10 @@ from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines
 from hookline.processes.watch import SharedDeadline
 
-_EXAMPLES = """examples:
-  echo '{"hook_event_name": "Stop"}' | hookline pipe
-  my-agent | hookline pipe --hooks hooks.py      `hook_event` lines work too
-
-exit code: 0, or 1 if a line could not be read (it was answered with an error that blocks)"""
-
 
 def main(argv: list[str]) -> int:
     """Answer until stdin ends. A line that cannot be read is answered with an error, and the next one is read."""
-    flags = parser("pipe", "Read event lines on stdin, in any dialect, and answer one line each.", _EXAMPLES)
+    flags = parser("pipe", "Read event lines on stdin, in any dialect, and answer one line each.")
     flags.add_argument(
         "--dialect", choices=sorted(DIALECTS), help="read every line as this (default: see line by line)"
     )

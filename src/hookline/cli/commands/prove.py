@@ -17,24 +17,12 @@ from hookline.hosts.prove.proof import ProofResult, prove
 from hookline.hosts.prove.trial import Finding
 from hookline.hosts.table import AGENTS, HOSTS, find
 
-_EXAMPLES = """examples:
-  hookline prove                    every agent that is hooked here
-  hookline prove claude codex       these
-  hookline prove --json             for CI
-
-Your agent runs headless in a copy of its configuration, in a folder of its own,
-against a model that follows a script: it tries calls that must run, must be
-refused, rewritten, or refused because a hook hangs, crashes or exits. Your
-files are only read. Hooks of yours that write elsewhere do so here, too.
-A gate that nothing in a proof tries is `not proven`: it does not count as held.
-
-exit code: 0 if all that is configured is enforced, 1 if not"""
 _WIDTH = 80
 
 
 def main(argv: list[str]) -> int:
     """Prove each host named, or each that is hooked."""
-    flags = parser("prove", "Run your own agent on a scripted model: do the hooks hold?", _EXAMPLES)
+    flags = parser("prove", "Run your own agent on a scripted model: do the hooks hold?")
     flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(AGENTS)}")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
     add_json(flags)

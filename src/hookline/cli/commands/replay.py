@@ -20,12 +20,6 @@ from hookline.display import one_line, unsteered_json
 from hookline.errors import HooklineError, extra
 from hookline.records.replay.compare import CHUNK, Flip, Report, pieces, replay, watchers
 
-_EXAMPLES = """examples:
-  hookline replay --since 7d --hooks hooks.py     the last week
-  hookline replay audit.jsonl
-  hookline replay ~/.claude/projects --hooks hooks.py
-  hookline replay recorded/ --fail-on-flip        for CI: exit 1 on any flip"""
-
 
 def main(argv: list[str]) -> int:
     """Replay and report, the loosened ones first."""
@@ -55,7 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     flags = parser(
         "replay",
         "Run today's hooks against audit logs and transcripts; no tool is run, but hooks that are commands are.",
-        _EXAMPLES,
     )
     flags.add_argument("files", nargs="*", metavar="FILE",
                        help="logs, transcripts or folders (default: logs here and of `install --audit`)")  # fmt: skip

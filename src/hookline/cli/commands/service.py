@@ -27,14 +27,6 @@ FEWEST = 6
 """Lines that hook sets have at least, however low the terminal is."""
 PROMPT = 1
 """Lines that stay free for the next prompt."""
-_EXAMPLES = """examples:
-  hookline service status        what runs, since when, how many events
-  hookline service off           every command hook answers by itself
-
-`hookline guard`, `pipe`, `fire --json` and `answer` ask the service, which starts with the first of them and ends when
-it has not been asked for a while. HOOKLINE_SERVICE=0 turns it off for one process and what it starts.
-
-exit code of `status`: 0 if it runs, 3 if not"""
 
 
 def main(argv: list[str]) -> int:
@@ -51,7 +43,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("service", "The resident process that answers command hooks quickly.", _EXAMPLES)
+    flags = parser("service", "The resident process that answers command hooks quickly.")
     flags.add_argument("action", choices=sorted(ACTIONS), help="what to do")
     flags.add_argument("--all", action="store_true", help="show every hook set, not only those that fit")
     flags.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="how many lines of the log")

@@ -16,10 +16,6 @@ from hookline.settings.trust.store import Status, Trust
 
 _TRUSTED = "trusted from now on; any change to these files will be asked about again"
 _BY_COMMAND = "trusted from now on as commands, not by content: what they run besides may change without a question"
-_EXAMPLES = """examples:
-  hookline trust                show every hook and script, and ask
-  hookline trust --yes          trust them as they are now
-  hookline trust --forget       trust nothing of this project any longer"""
 
 
 def main(argv: list[str]) -> int:
@@ -76,7 +72,7 @@ def _recorded(status: Status) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("trust", "Review a project's hooks and the scripts they name, and trust them.", _EXAMPLES)
+    flags = parser("trust", "Review a project's hooks and the scripts they name, and trust them.")
     flags.add_argument("--yes", action="store_true", help="trust without asking")
     flags.add_argument("--forget", action="store_true", help="trust nothing of this project any longer")
     add_json(flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -12,45 +13,7 @@ import msgspec
 PYTHON = Path(sys.executable).name
 """What this interpreter is called in its own folder, which the demo puts first on PATH."""
 
-FILES = {
-    "shop/__init__.py": "",
-    "shop/cart.py": '''"""The cart. Prices are whole cents."""
-
-
-def total(prices):
-    """What everything costs together."""
-    return sum(prices[1:])
-''',
-    "shop/discount.py": '''"""Discounts."""
-
-
-def discounted(cents, percent):
-    """The price that is left to pay."""
-    return cents * percent // 100
-''',
-    "test_shop.py": '''"""Run me with `python -m unittest`."""
-
-import unittest
-
-from shop.cart import total
-from shop.discount import discounted
-
-
-class Shop(unittest.TestCase):
-    def test_empty_cart(self):
-        self.assertEqual(total([]), 0)
-
-    def test_total(self):
-        self.assertEqual(total([250, 100]), 350)
-
-    def test_discount(self):
-        self.assertEqual(discounted(1000, 20), 800)
-
-
-if __name__ == "__main__":
-    unittest.main()
-''',
-}
+FILES: dict[str, str] = tomllib.loads(Path(__file__).with_name("project.toml").read_text(encoding="utf-8"))
 
 
 def write_project(folder: Path) -> None:
