@@ -56,6 +56,17 @@ EXIT_CODES = {
 }
 """The examples that are run here, in a project whose hooks deny a forced push and writing outside."""
 ELSEWHERE = {
+    "hookline replay --since 7d --hooks hooks.py": "tests/cli/test_replay.py",
+    **dict.fromkeys(
+        (
+            "hookline learn",
+            "hookline learn audit.jsonl --since 30d",
+            "hookline learn logs/ --dry-run",
+            "hookline guard learned .claude/hookline.learned.toml",
+        ),
+        "tests/cli/test_learn.py",
+    ),
+    "hookline confine --seatbelt FLAGS…": "tests/sandbox/test_seatbelt.py",
     "hookline init --pack git secrets": "tests/cli/test_init.py",
     "hookline install claude --hooks hooks.py --until-exit": "tests/cli/test_until_exit.py",
     "hookline audit show -f logs/ | grep DENY": "tests/cli/test_audit.py",

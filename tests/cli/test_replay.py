@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_only_so_many_are_printed_and_the_rest_counted(folder: Path, capsys: pyt
 
     assert out[1] == "… and 2 more; `--most` shows more"
     assert len(out) == 3
+
+
+def test_a_week_is_replayed_and_what_flips_alike_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--since` and `--until` say when; a record without a time is not among them. Without a file, the logs here."""
+    now, long_ago = datetime.now(UTC), datetime.now(UTC) - timedelta(days=30)
+    rows = [("rm a", now), ("rm b", now), ("rm c", long_ago), ("ls", now)]
+    lines = [json.dumps({**json.loads(entry(line, "allow")), "time": time.isoformat()}) for line, time in rows]
+    Path("audit.jsonl").write_text("\n".join([*lines, entry("rm d", "allow")]))
+
+    assert replayed("--since", "7d") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ALLOW → DENY  Bash rm a and 1 like it  guard: no deleting  audit.jsonl:1",
+        "3 calls, 2 would be decided differently: ALLOW → DENY 2",
+    ]
+    assert replayed("audit.jsonl", "--until", "7d") == 0
+    assert capsys.readouterr().out.endswith("1 call, 1 would be decided differently: ALLOW → DENY 1\n")
 
 
 def test_json_has_it_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
