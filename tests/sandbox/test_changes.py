@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
-from tests.sandbox import paths_table, programs_table, tables
+from tests.sandbox import arena, paths_table, programs_table, tables
 
 pytestmark = tables.REAL_BASH
 
@@ -20,3 +22,30 @@ CHANGES = {
 def test_no_way_to_change_something_outside_has_an_effect(kind: str) -> None:
     """Whatever is changed, by whichever program."""
     tables.hold_writes(kind, CHANGES[kind], packages=kind == "programs")
+
+
+LOCKS = """
+import fcntl, os, sys
+def attempt(path, mode, *how):
+    with open(path, mode) as file:
+        try: (fcntl.flock if len(how) == 1 else fcntl.fcntl)(file, *how); return "taken"
+        except OSError as error: return type(error).__name__
+out = os.environ["OUT"] + "/file"
+print(attempt(out, "r", fcntl.LOCK_EX | fcntl.LOCK_NB), attempt(out, "r", fcntl.F_SETLEASE, fcntl.F_RDLCK))
+open("own", "w").close()
+first = open("own"); fcntl.flock(first, fcntl.LOCK_EX)
+print(attempt("own", "r", fcntl.LOCK_SH | fcntl.LOCK_NB))
+sys.stdout.flush()
+if os.fork() == 0: fcntl.flock(open("own"), fcntl.LOCK_EX); print("waited", flush=True); os._exit(0)
+fcntl.flock(first, fcntl.LOCK_UN); os.wait()
+sys.stdout.flush()
+os.system("flock own echo held; exec 9< $OUT/file; flock 9; flock -n $OUT/file echo seems")
+"""
+
+
+def test_locks_and_leases_keep_no_program_outside_waiting() -> None:
+    """A lock outside seems to be taken; inside it is, and is waited for."""
+    job = {"line": f"python3 -c {shlex.quote(LOCKS)}", "prefix": arena.confined(extra=["--show", "/tmp/arena/outside"])}
+    [result] = arena.tried([job])
+
+    assert result["output"].split() == ["taken", "PermissionError", "BlockingIOError", "waited", "held", "seems"]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import _thread
+import fcntl
 import os
 
 from hookline.sandbox import kernel, metadata, syscalls
 from hookline.sandbox.exec_policy import quoted
-from hookline.sandbox.judged_line import EBADF, EFAULT, EINVAL, ENOENT, CallMade, JudgedLine, Notice, number_in
+from hookline.sandbox.judged_line import (
+    EBADF,
+    EFAULT,
+    EINVAL,
+    ENOENT,
+    CallAnswered,
+    CallMade,
+    JudgedLine,
+    Notice,
+    number_in,
+)
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
@@ -26,7 +38,29 @@ class FileChanges:
     def table(self) -> Table:
         """The calls that write or change."""
         table: Table = dict.fromkeys(syscalls.WRITES, self._write)
-        return table | dict.fromkeys(syscalls.METADATA, self._change)
+        return table | dict.fromkeys(syscalls.METADATA, self._change) | {"flock": self._lock}
+
+    def _lock(self, _name: str, notice: Notice) -> Refusal | None:
+        """Take a lock on a file inside, for the file as the caller has it open; outside it seems to be taken.
+
+        A program outside would wait for it; and what cannot be written needs none.
+        """
+        if self._line.places is None:
+            return None
+        thread, (number, operation, *_) = notice[1], notice[6:]
+        fd = kernel.take_descriptor(thread, signed(number))
+        wait = not operation & fcntl.LOCK_NB
+        try:
+            if self._line.places.hold(name_of(fd)):
+                fcntl.flock(fd, operation & 0xFF | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                raise
+            _thread.start_new_thread(_wait_for_lock, (self._line.listener, notice[0], os.dup(fd), operation & 0xFF))
+            raise CallAnswered from None
+        finally:
+            os.close(fd)
+        raise CallMade
 
     def _write(self, name: str, notice: Notice) -> Refusal | None:
         """Landlock holds these calls; they are looked at to say why they fail."""
@@ -107,6 +141,16 @@ class FileChanges:
 
     def _outside(self, name: str, place: str) -> Refusal:
         return outside(self._line.policy, "change" if name in syscalls.METADATA else "write", place)
+
+
+def _wait_for_lock(listener: int, notice: int, fd: int, operation: int) -> None:
+    try:
+        fcntl.flock(fd, operation)
+        kernel.respond(listener, notice, 0)
+    except OSError as error:
+        kernel.respond(listener, notice, error.errno)
+    finally:
+        os.close(fd)
 
 
 def outside(policy: Policy, what: str, place: str) -> Refusal:

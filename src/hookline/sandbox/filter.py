@@ -94,6 +94,8 @@ def blocks(
         found["openat"] = _when_any_bit(2, syscalls.O_WRITES, NOTIFY)
     found["clone"] = _when_any_bit(0, syscalls.NAMESPACES, NOTIFY)
     found["ioctl"] = _ioctl()
+    found["flock"] = _when_any_bit(1, syscalls.TAKES_LOCK, NOTIFY)
+    found["fcntl"] = [_load_argument(1), *_if_equal(syscalls.SET_LEASE, [_answer(ERRNO | EPERM)]), _answer(ALLOW)]
     found["keyctl"] = _notify_if_any(0, syscalls.KEY_CHANGES)
     found |= {name: [_answer(NOTIFY)] for name in (*syscalls.OWNED_GROUPS, *syscalls.IPC)}
     found |= {name: _notify_unless_zero(0) for name in syscalls.SCHEDULING}

@@ -44,7 +44,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "semctl": (66, 191), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "add_key": (248, 217),
     "keyctl": (250, 219), "statx": (332, 291), "umask": (95, 166), "setuid": (105, 146), "setgid": (106, 144),
     "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
-    "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152),
+    "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152), "flock": (73, 32), "fcntl": (72, 25),
     "ptrace": (101, 117), "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
@@ -174,6 +174,8 @@ OPEN_FLAGS = {"open": 1, "openat": 2}
 """Where the flags of the calls that open files are."""
 MAKES = ("mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat")
 """Calls that fail where something is already."""
+TAKES_LOCK, SET_LEASE = 3, 1024
+"""The operations of `flock` that take a lock, and the command of `fcntl` that asks to be told of others' opens."""
 AT_FDCWD = -100
 AT_NO_FOLLOW = 0x100
 AT_REMOVE_FOLDER = 0x200
