@@ -30,6 +30,16 @@ QUICKEST = [sys.executable, "-I", "-S", str(LAUNCH)]
 BLOCK = ["--block", "rm -rf /", "--block", "sudo *"]
 STARTS = 1_000
 PAUSE = 0.1
+CREATES = """
+import os, time
+def batch():
+    began = time.perf_counter()
+    for number in range(100):
+        os.close(os.open(f"made{number}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
+    return time.perf_counter() - began
+print(min(batch() for _ in range(40)) * 1e4)
+"""
+"""Opens files for writing, new ones and the same ones again, and prints the least microseconds that one took."""
 TRUE = shutil.which("true") or "/bin/true"
 COLD = ("ours", "hookline confine")
 BINDS = ["--ro-bind", "/", "/", "--dev", "/dev"]
@@ -44,6 +54,7 @@ def rows() -> Iterator[Row]:
         "confine.service", "a confined `true`, from a program that runs on", at_most(4, "ms over a bare one"), warm
     )
     yield Row("confine.starts", "a program start in a confined line", at_most(0.5, "ms over a bare one"), starts)
+    yield Row("confine.creates", "a file made in a confined line", at_most(45, "µs"), creates)
 
 
 def _run(*command: str) -> None:
@@ -153,3 +164,17 @@ async def starts() -> Measured:
     bare = times.seconds("bare")
     over = {name: (times.seconds(name) - bare) * 1e3 / STARTS for name in commands if name != "bare"}
     return Measured(over.pop("ours"), over, f"a bare one takes {bare * 1e3 / STARTS:.2f} ms")
+
+
+async def creates() -> Measured:
+    """Each is opened by the supervisor, which judges the folder and hands the file over."""
+    with tempfile.TemporaryDirectory() as folder:
+        commands = _candidates(folder, [sys.executable, "-I", "-S", "-c", CREATES])
+        least = {name: min(_printed(folder, *words) for _ in range(5)) for name, words in commands.items()}
+    bare = least.pop("bare")
+    return Measured(least.pop("ours"), least, f"a bare one takes {bare:.1f} µs")
+
+
+def _printed(folder: str, *command: str) -> float:
+    done = subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return float(done.stdout)

@@ -245,3 +245,13 @@ async def test_a_line_is_told_what_may_be_read_and_written_besides(
     assert done.stdout.splitlines()[0] == "A=1b"
     assert list((project / "sub").iterdir()) == []
     assert done.stderr.count("is protected (paths.stay_inside)") == 2
+
+
+async def test_with_read_a_line_that_plainly_reads_outside_is_denied_before_it_runs(project: Path) -> None:
+    """Also what the kernel must let programs read, such as the list of users."""
+    hooks = Hooks()
+    hooks.add(paths.stay_inside(project, read=True, confine="auto"))
+    lines = ["cat /etc/passwd", "f=/etc/group; cat $f", "python3 -c 'print(1)'", "cat sub/x || ls"]
+
+    decisions = [(await asked(hooks, project, line)).decision for line in lines]
+    assert [decision == Decision.DENY for decision in decisions] == [True, True, False, False]

@@ -234,8 +234,9 @@ class StayInside:
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
-        secret = self._secret_in(sandboxing.line_of(event), cwd)
-        return deny(secret) if secret else None
+        line = sandboxing.line_of(event)
+        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, []) if self._read else "")
+        return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
         folders = tuple(folder for folder in fence.folders if os.path.exists(folder))

@@ -95,7 +95,8 @@ _VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFI
 """Variables that move such a place."""
 SHARED = ("/tmp", "/var/tmp")
 """Folders that all programs put something into: a line has a temporary folder of its own."""
-_NOT_NAMED = ("TMPDIR", "TEMP", "TMP", "OLDPWD")
+_NAMING = ("PATH", "HOME", "PWD", "DIR", "ROOT", "PREFIX", "_ENV", "_CONFIG")
+"""How variables end that name where programs and their parts lie; `TMPDIR` names no part of anything."""
 
 _PRIVATE_KEY, _LONGEST_KEY = b"PRIVATE KEY", 65_536
 _KEY_FILES = (".pem", ".key", ".ppk")
@@ -218,9 +219,13 @@ def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
     known = [*shown, *(path for path in _public(outside) if policy.read is None or inside_any(path, policy.read))]
     if policy.read is None:
         outside += [path for path in SHARED if not inside_any(path, (*writable, *shown))]
-        named = [part for name, value in environ.items() if name not in _NOT_NAMED for part in value.split(":")]
+        named = [part for name, value in environ.items() if _names(name) for part in value.split(":")]
         known += [os.path.realpath(path) for path in named if path.startswith(SHARED)]
     return HiddenPlaces(outside, inside, [path for path in known if path not in outside])
+
+
+def _names(variable: str) -> bool:
+    return variable.endswith(_NAMING) and variable not in ("TMPDIR", "OLDPWD")
 
 
 def _public(places: Iterable[str]) -> list[str]:
