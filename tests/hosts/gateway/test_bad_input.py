@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from tests.hosts.gateway.session import Session
 
@@ -89,6 +92,20 @@ def test_a_server_that_hangs_is_ended_when_the_client_leaves(tmp_path: Path) -> 
         code, _ = session.close()
 
     assert code == 0
+
+
+def test_a_server_that_hangs_is_ended_when_the_gateway_is(tmp_path: Path) -> None:
+    """A client that ends the gateway by a signal leaves nothing behind."""
+    with Session(tmp_path) as session:
+        session.initialize()
+        server = int(session.text("reach", how="run", what="echo $PPID"))
+        session.send(id="x", method="tools/call", params={"name": "hang"})
+        session.process.terminate()
+        code, _ = session.close()
+
+    assert code == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
 
 
 def test_a_server_that_cannot_be_started_is_one_line(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def listening(home: Path, *words: str, hooks: Path = HOOKS) -> Iterator[tuple[st
             yield address, {} if "--login" in words else {name: value}
         finally:
             process.terminate()
+            process.wait(30)
             process.stdout.close()
 
 
@@ -202,6 +203,24 @@ def test_a_client_that_leaves_has_cancelled_and_a_session_can_be_ended(tmp_path:
 
         assert (ended, post(address, session, listed)[0]) == (204, 404)
         assert post(address, {**headers, **login}, message)[1]["result"]["content"][0]["text"] == "echo: on"
+
+
+def test_a_server_that_hangs_is_ended_with_the_gateway(tmp_path: Path) -> None:
+    """Whatever it was doing for whichever client."""
+    with listening(tmp_path, *program()) as (address, login):
+        session = initialize(address, login)
+
+        def call(name: str, **arguments: str) -> Any:
+            params = {"name": name, "arguments": arguments}
+            return post(address, session, {"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params})
+
+        server = int(call("reach", how="run", what="echo $PPID")[1]["result"]["content"][0]["text"])
+        hanging = threading.Thread(target=lambda: call("hang"))
+        hanging.start()
+    hanging.join(30)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
 
 
 def test_a_server_that_dies_is_started_again_for_the_next_client(tmp_path: Path) -> None:

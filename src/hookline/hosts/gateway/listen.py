@@ -125,7 +125,7 @@ class Listener:
         methods = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
         routes = [Route(PATH, self._guarded(take), methods=[method]) for method, take in methods.items()]
         config = uvicorn.Config(
-            Starlette(routes=routes), access_log=False, log_level="warning", server_header=False, date_header=False,
+            Starlette(routes=routes), access_log=False, log_level="critical", server_header=False, date_header=False,
             lifespan="off", timeout_graceful_shutdown=1,
         )  # fmt: skip
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
@@ -133,13 +133,19 @@ class Listener:
             listening = socket.create_server((self._host, port), family=family)
         except OSError as problem:
             raise ConfigError(f"{self._host}:{port}", f"cannot be listened on: {problem.strerror}") from None
+        server = uvicorn.Server(config)
         with listening:
             self._port = listening.getsockname()[1]
             ready(self._port)
-            await uvicorn.Server(config).serve(sockets=[listening])
-        for session in list(self._sessions):
-            self._end(session)
-        await asyncio.gather(*self._ending)
+            running = asyncio.create_task(server.serve(sockets=[listening]))
+            try:
+                await asyncio.shield(running)
+            finally:  # no program that was started for a client outlives this
+                for session in list(self._sessions):
+                    self._end(session)
+                await asyncio.gather(*self._ending)
+                server.should_exit = True
+                await running
 
     def _guarded(self, take: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
@@ -158,13 +164,13 @@ class Listener:
         return guarded
 
     async def _post(self, request: Request) -> Response:
-        body = b""
+        body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > wire.MOST_BYTES:
                 return _refused(413, "the message is too long")
         try:
-            (message,) = wire.read_messages(body)
+            (message,) = wire.read_messages(bytes(body))
         except (EventError, ValueError) as problem:
             return _answer(wire.error(None, wire.PARSE_ERROR, one_line(str(problem))), 400)
         if why := _mismatch(message, request.headers):
