@@ -44,7 +44,10 @@ def certificate(folder: Path) -> Path:
 class Syslog:
     """A syslog server on a port; of the connections in `dies`, it takes so many bytes and is gone."""
 
-    def __init__(self, pem: Path | None = None, port: int = 0, dies: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, pem: Path | None = None, port: int = 0, dies: tuple[int, ...] = (), *, says_goodbye: bool = True
+    ) -> None:
+        self._says_goodbye = says_goodbye
         self.data: list[bytes] = []
         self._context = None
         if pem is not None:
@@ -78,7 +81,7 @@ class Syslog:
                 connection.close()  # with a reset, as a process that is killed
                 return
         self.data.append(data)
-        if isinstance(connection, ssl.SSLSocket):
+        if isinstance(connection, ssl.SSLSocket) and self._says_goodbye:
             connection.unwrap()
         connection.close()
 

@@ -170,6 +170,18 @@ def test_a_receiver_that_dies_in_the_middle_gets_the_batch_again(tmp_path: Path,
     assert in_order(syslog_numbers(server)) == list(range(1, 1201))
 
 
+def test_a_tls_receiver_that_leaves_without_a_word_is_not_believed(tmp_path: Path, log: AuditFile) -> None:
+    """It may have been killed; where a receiver always leaves so, the address can say it."""
+    pytest.importorskip("cryptography")
+    pem = certificate(tmp_path)
+    write(log, 1)
+    with closing(Syslog(pem, says_goodbye=False)) as server:
+        to = f"syslog+tls://localhost:{server.port}?ca={pem}"
+        with pytest.raises(AuditError, match="without `close_notify`; add `close=any`"):
+            Pusher(log.path, to).until_sent()
+        assert Pusher(log.path, f"{to}&close=any").until_sent() == 1
+
+
 def test_a_collector_that_refuses_gets_the_batch_again(log: AuditFile) -> None:
     """Busy, broken, or taking only a part of it."""
     write(log, 3)

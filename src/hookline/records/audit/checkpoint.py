@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.files import locked, read_at, state_folder, write_at, write_atomically
+from hookline.core.files import locked, private_folder, read_at, state_folder, write_at, write_atomically
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor
 from hookline.records.audit.chain import Link, link_of
@@ -64,8 +64,9 @@ class _State(msgspec.Struct):
 
 def default_key() -> SigningKey:
     """The user's own key for checkpoints, in the state folder; made when it is first needed."""
-    path = state_folder() / "audit" / "checkpoint.key"
-    return SigningKey.load(path) if path.exists() else SigningKey.create(path)
+    path = private_folder(state_folder() / "audit") / "checkpoint.key"
+    with locked(path.with_suffix(".lock")):  # two that begin at once must not have two
+        return SigningKey.load(path) if path.exists() else SigningKey.create(path)
 
 
 class LogTree:

@@ -88,13 +88,22 @@ def _syslog(to: str, write: _Write) -> Send:
             with closing(wrapped) as connection:
                 connection.sendall(data)
                 if isinstance(connection, ssl.SSLSocket):
-                    connection.unwrap()  # raises if the receiver ends without a word
+                    _end_tls(connection, any_end="close" in parse_qs(where.query))
                 else:
                     connection.shutdown(socket.SHUT_WR)
                     if connection.recv(1):
                         raise OSError("the receiver answers: is it a syslog server?")
 
     return send
+
+
+def _end_tls(connection: ssl.SSLSocket, *, any_end: bool) -> None:
+    """Wait until the receiver has read all; one that leaves without TLS's word for it counts only with `?close=any`."""
+    try:
+        connection.unwrap()
+    except ssl.SSLEOFError:
+        if not any_end:
+            raise OSError("the receiver left without `close_notify`; add `close=any` if it always does") from None
 
 
 def _context(where: SplitResult) -> ssl.SSLContext:
