@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from shutil import which
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
 from hookline.cli.options import USAGE, add_sources, hooks_from, hooks_of, parser, with_fleet_policy
-from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
-from hookline.cli.style import agreed
 from hookline.core.files import state_folder
 from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write
@@ -31,10 +30,10 @@ from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, diff
 from hookline.hosts.gateway.questions import Send
 from hookline.hosts.gateway.transport import ServerConnection, ServerProgram, Upstream
 from hookline.hosts.gateway.transport import run as serve
-from hookline.hosts.install.entries import HookSource
-from hookline.hosts.table import find
 from hookline.processes.stdout import claim_stdout
-from hookline.records.audit.log_file import AuditFile
+
+if TYPE_CHECKING:
+    from hookline.hosts.install.entries import HookSource
 
 _EXAMPLES = """examples:
   hookline mcp --hooks hooks.py -- npx -y some-server .
@@ -141,6 +140,8 @@ def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send
     hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
     notes = None
     if args.agent:
+        from hookline.hosts.table import find
+
         host = find(args.agent)
         notes = HostNotes(host.name, _source(args).flags, "replace" in host.says.get("PostToolUse", {}))
     return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds, host=notes)
@@ -170,6 +171,8 @@ def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
 
 
 def _source(args: argparse.Namespace) -> HookSource:
+    from hookline.hosts.install.entries import HookSource
+
     return HookSource(args.hooks or "", args.settings or "", args.audit)
 
 
@@ -186,6 +189,8 @@ def _pin(words: list[str], command: list[str]) -> int:
     if not command:
         print("hookline mcp pin: name the server; end with `-- COMMAND …` or `-- URL`", file=sys.stderr)
         return USAGE
+    from hookline.cli.person import find_agent
+
     if found := find_agent():
         raise ConfigError("mcp pin", f"this is for a person or a script, not for an agent: {found}")
     file = pin_file(args.name)
@@ -219,6 +224,9 @@ def _diff(words: list[str], command: list[str]) -> int:
 def _accept(words: list[str], command: list[str]) -> int:
     """Show what a server offers now, and pin it if the person at the terminal says so."""
     args = _parse("accept", words, command)
+    from hookline.cli.person import require_person
+    from hookline.cli.style import agreed
+
     require_person("mcp accept")
     file = pin_file(args.name)
     definitions = _pinned(file)
@@ -251,7 +259,13 @@ def _parse(what: str, words: list[str], command: list[str]) -> argparse.Namespac
 def pin_file(server: str) -> PinFile:
     """A server's pins in the user's state folder; what happens to them is in the audit log beside them."""
     folder = state_folder() / "mcp"
-    return PinFile(server, folder, lambda record: AuditFile(folder / "audit.jsonl").append([record]))
+
+    def log(record: dict[str, Any]) -> None:
+        from hookline.records.audit.log_file import AuditFile  # most starts have nothing to note
+
+        AuditFile(folder / "audit.jsonl").append([record])
+
+    return PinFile(server, folder, log)
 
 
 def _pinned(file: PinFile) -> Definitions:
