@@ -52,6 +52,11 @@ ERRORS = {
 _TOLD_ONLY = {"steps/postCompact", "steps/subagentStop", "steps/turnEnd", "steps/sessionEnd", "steps/skillUnload"}
 """Steps that have happened: an answer other than `allow` would come too late."""
 _LONGEST_ID = 256
+_DEFERRED = {
+    "reason": "pending_dependency", "resolution_method": "retry", "resolution_timeout_ms": 60_000,
+    "timeout_decision": "deny",
+}  # fmt: skip
+_ASKED = {"approver": {"type": "human", "id": "owner"}, "timeout_ms": 600_000, "timeout_decision": "deny"}
 _TABLES = """
 create table if not exists seen(session, id, primary key(session, id));
 create table if not exists session(id primary key, methods, head);
@@ -284,10 +289,8 @@ class Guardian:
         event = event_of(method, params)
         if event is None:
             return _decision(params, "allow")
-        governed = (
-            self._governed is None or not isinstance(event, PreToolUse) or self._governed.fullmatch(event.tool_name)
-        )
-        if not governed:
+        governed = self._governed if isinstance(event, PreToolUse) else None
+        if governed is not None and not governed.fullmatch(event.tool_name or ""):
             return _decision(params, "deny", f"no one governs `{event.tool_name}`", reason_codes=["tool_unregistered"])
         verdict = self.hooks.fire_sync(event)
         if method in _TOLD_ONLY:
@@ -300,17 +303,13 @@ class Guardian:
         if verdict.blocked or verdict.stop:
             return _decision(params, "deny", why or "stopped", **more)
         if verdict.decision is Decision.DEFER:
-            wait = {"reason": "pending_dependency", "resolution_method": "retry", "resolution_timeout_ms": 60_000}
-            return _decision(
-                params, "defer", why or "later", defer_details={**wait, "timeout_decision": "deny"}, **more
-            )
+            return _decision(params, "defer", why or "later", defer_details=_DEFERRED, **more)
         if verdict.decision is Decision.ASK and not self.asks:
             return self._instead(
-                params, "approver_unavailable", f"it needs a person's yes, and cannot ask: {why}", more
+                params, "approver_unavailable", f"a person must say yes, who cannot be asked: {why}", more
             )
         if verdict.decision is Decision.ASK:
-            details = {"approver": {"type": "human", "id": "owner"}, "prompt": why, "timeout_ms": 600_000}
-            return _decision(params, "ask", why or "?", ask_details={**details, "timeout_decision": "deny"}, **more)
+            return _decision(params, "ask", why or "?", ask_details={**_ASKED, "prompt": why}, **more)
         replaced = verdict.reply.output is not msgspec.UNSET
         if verdict.reply.input is None and not replaced:
             return _decision(params, "allow", why, **more)
