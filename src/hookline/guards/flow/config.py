@@ -19,7 +19,6 @@ from hookline.guards.flow.words import MONEY_TO, is_effect, row, tokens, verbs_o
 Role = Literal["to", "target", "content"]
 Label = Literal["field", "third", "text"]
 _LONGEST_FIELD, _MOST_FIELD_WORDS = 80, 10
-_PEOPLE = row("people")
 _ADDRESS_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|endpoint|website|page)$")
 _DOCUMENT_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|(?:file|notebook)?_?path|file|filename)$")
 
@@ -55,10 +54,8 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def rule(self, tool: str) -> FlowToolRule:
         """The rule of the first pattern that fits, by the full name or by an MCP tool's own."""
         bare = tool.rpartition("__")[2] if tool.startswith("mcp__") else tool
-        fits = (
-            rule for pattern, rule in self.tools.items() if fnmatchcase(tool, pattern) or fnmatchcase(bare, pattern)
-        )
-        return next(fits, _NO_RULE)
+        rules = self.tools.items()
+        return next((rule for name, rule in rules if fnmatchcase(tool, name) or fnmatchcase(bare, name)), _NO_RULE)
 
     def is_effect(self, tool: str) -> bool:
         """Whether the tool changes or sends something. What its server says of it (`readOnlyHint`) exempts nothing."""
@@ -126,7 +123,7 @@ def _role(argument: str) -> Role:
     if known & row("secret_argument") or MONEY_TO.search(argument):
         return "to"
     if last in ("id", "ids") or last.isdigit():
-        return "to" if known & (_PEOPLE if last != "1" else row("to")) else "target"
+        return "to" if known & (row("people") if last != "1" else row("to")) else "target"
     if known & row("to") and last not in row("not_to"):
         return "to"
     return "target" if last in row("target") else "content"
@@ -134,9 +131,8 @@ def _role(argument: str) -> Role:
 
 def is_postal(argument: str) -> bool:
     """Whether an argument is a part of a postal address."""
-    return bool({re.sub(r"\d+$", "", word) for word in tokens(argument)} & row("postal")) and not set(
-        tokens(argument)
-    ) & {"email", "mail", "ip", "url", "web", "wallet"}
+    words = {re.sub(r"\d+$", "", word) for word in tokens(argument)}
+    return bool(words & row("postal")) and not words & {"email", "mail", "ip", "url", "web", "wallet"}
 
 
 def is_address_argument(argument: str) -> bool:

@@ -22,6 +22,11 @@ _INSTALLERS, _INSTALLS, _RUNNERS, _INTERPRETERS, _FORGE = (
 )
 _REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "dd", "mkfs"})
 _HOST = re.compile(r"(?:[\w.-]+@)?([\w-]+(?:\.[\w-]+)+):?")
+_BUCKET = re.compile(r"(?:s3|gs|az)://")
+_STAYS = re.compile(
+    r"systemctl (?:--user )?enable|git config (?:--global|--system|.*(?:hooksPath|alias\.|insteadOf))"
+)  # fmt: skip
+_WRITES_API = re.compile(r"api .*(?:-X\s*(?:POST|PUT|PATCH|DELETE)|-[fF]\b|--field|--input)")
 _AT_HOST = re.compile(r"(?:[\w.-]+@)([\w.-]+):|(?:ssh|git)://(?:[\w.-]+@)?([\w.-]+)")
 
 
@@ -116,11 +121,7 @@ def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
     if kind == "lookup":
         return urls, later, ""
     if kind == "mail":
-        return (
-            [one.text.partition("@")[2] for word in words for one in addresses(word) if one.kind == "email"],
-            True,
-            "",
-        )
+        return [one.text.partition("@")[2] for word in words for one in addresses(word)], True, ""
     if kind == "git":
         return _git(words, urls)
     if kind in ("forge", "registry"):
@@ -129,11 +130,7 @@ def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
 
 
 def _copy(name: str, words: Sequence[str], *, later: bool, fed: bool) -> tuple[list[str], bool, str]:
-    far = [
-        word
-        for word in words
-        if re.match(r"(?:s3|gs|az)://", word) or (_HOST.match(word) and (":" in word or "@" in word))
-    ]
+    far = [word for word in words if _BUCKET.match(word) or (_HOST.match(word) and (":" in word or "@" in word))]
     if name == "ssh":
         far = far or [word for word in words if _HOST.fullmatch(word)][:1]
     hosts = [match[1] if (match := _HOST.match(word)) and "://" not in word else word for word in far]
@@ -157,10 +154,7 @@ def _published(kind: str, words: Sequence[str]) -> str:
     action = words[1] if len(words) > 1 else ""
     if action in _FORGE:
         return action if action in ("comment", "review", "merge") else words[0]
-    writes_api = words[:1] == ("api",) and re.search(
-        r"(?:^| )(?:-X\s*(?:POST|PUT|PATCH|DELETE)|-[fF]\b|--field|--input)", " ".join(words)
-    )
-    return "comment" if writes_api else ""
+    return "comment" if _WRITES_API.match(" ".join(words)) else ""
 
 
 def _installs(part: SimpleCommand) -> bool:
@@ -168,9 +162,8 @@ def _installs(part: SimpleCommand) -> bool:
     words = part.words[1:]
     if part.name not in _INSTALLERS or not (part.name in _RUNNERS or set(words[:3]) & _INSTALLS):
         return False
-    packages = [
-        word for word in words if not word.startswith("-") and word not in _INSTALLS | {"pip", ".", "tool", "run"}
-    ]
+    own = _INSTALLS | {"pip", ".", "tool", "run"}
+    packages = [word for word in words if not word.startswith("-") and word not in own]
     listed = any(word.endswith((".txt", ".toml", ".lock")) for word in packages) or not packages
     return not listed or any("index" in word or "registry" in word for word in words)
 
@@ -183,9 +176,8 @@ def _runs_download(commands: Sequence[SimpleCommand]) -> bool:
         names = {word.rpartition("/")[2] for word in part.words}
         if _NETWORK.get(part.name) == "http":
             fetched = True
-            files |= {word.partition("?")[0].rpartition("/")[2] for word in part.words[1:]} | {
-                redirect.target for redirect in part.redirects
-            }
+            files |= {word.partition("?")[0].rpartition("/")[2] for word in part.words[1:]}
+            files |= {redirect.target for redirect in part.redirects}
         elif part.name in _INTERPRETERS:
             piped = part.after == "|" and part.words[1:3] != ("-m", "json.tool")
             if (fetched and (piped or part.unknown)) or names & files - {""}:
@@ -201,9 +193,7 @@ def _persists(line: str, commands: Sequence[SimpleCommand]) -> str:
         text = part.text
         if part.name in ("crontab", "at", "launchctl") and part.words[1:] != ("-l",):
             places.append(part.name)
-        elif re.match(
-            r"systemctl (?:--user )?enable|git config (?:--global|--system|.*(?:hooksPath|alias\.|insteadOf))", text
-        ):
+        elif _STAYS.match(text):
             places.append(text[:40])
         elif part.name in ("chmod", "ln", "cp", "mv", "install", "tee", "sed") and (match := PERSISTS.search(text)):
             places.append(match.group())

@@ -147,9 +147,8 @@ class FlowJudge:
 
     def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         code = CodeFlow(self._store)
-        is_code = code.is_about(tool, arguments)
         yield from (FlowFinding(*found) for found in code.findings(tool, arguments))
-        if is_code or tool in row("own_tools"):  # planning and helpers of the agent itself reach no one
+        if tool in row("own_tools"):  # planning and helpers of the agent itself reach no one
             return
         if self._config.fetches(tool, arguments):
             yield from self._fetch(arguments)
@@ -160,8 +159,13 @@ class FlowJudge:
         given = self._arguments(tool, arguments)
         doubts = [found for one in given if one.role == "to" and one.value.strip() for found in self._destination(one)]
         yield from doubts
+        if not code.is_about(tool, arguments):
+            yield from self._unasked(tool, given, doubted=bool(doubts))
+
+    def _unasked(self, tool: str, given: list[CallArgument], *, doubted: bool) -> Iterator[FlowFinding]:
+        """What the user did not ask for, and what goes out with it."""
         verbs = self._config.verbs(tool)
-        handed_over = not doubts and self._is_handed_over(tool, verbs)
+        handed_over = not doubted and self._is_handed_over(tool, verbs)
         echo = self._echo(tool, verbs, given)
         if self._config.intent and self._store.prompts and languages(self._store.prompt):
             yield from self._intent(tool, verbs, given, echo, handed_over=handed_over)
@@ -194,29 +198,23 @@ class FlowJudge:
         return "delegated" if any(text.delegated for text in seen) else "text"
 
     def _is_postal_known(self, value: str) -> bool:
-        wanted = f" {postal(value)} "
-        return wanted in f" {postal(self._store.prompt)} " or any(
-            wanted == f" {postal(key)} " for key in self._store.vouchers
-        )
+        wanted, said = postal(value), f" {postal(self._store.prompt)} "
+        return f" {wanted} " in said or any(wanted == postal(key) for key in self._store.vouchers)
 
     def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
         """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
         is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
         left = leaves_details(self._store.prompt)
-        return (is_word and left and text.direct) or (
-            (left or text.direct) and self._is_the_only_one(text, place.value)
-        )
+        only = (left or text.direct) and self._is_the_only_one(text, place.value)
+        return only or (is_word and left and text.direct)
 
     def _is_the_only_one(self, text: ReadText, value: str) -> bool:
         """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
         kind = kind_of(value)
         pattern = KINDS.get(kind)
-        wanted = pattern is not None and (
-            pattern.search(self._store.prompt) or self._is_named_person(value, "")
-        )  # fmt: skip
-        return bool(wanted) and {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {
-            key_of(value)
-        }
+        if pattern is None or not (pattern.search(self._store.prompt) or self._is_named_person(value, "")):
+            return False
+        return {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {key_of(value)}
 
     def _is_named_person(self, value: str, people: str) -> bool:
         """Whether an address bears a name that the user said."""
@@ -269,9 +267,8 @@ class FlowJudge:
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
         for one in given if "reserve" in verbs else ():
             if one.role != "to" and not day_named(self._store.folded_prompt, one.value):
-                yield FlowFinding(
-                    "ask", "intent", f"you did not name the day {one.value} ({one.name})", (f"day:{one.value}",)
-                )
+                why = f"you did not name the day {one.value} ({one.name})"
+                yield FlowFinding("ask", "intent", why, (f"day:{one.value}",))
 
     def _is_handed_over(self, tool: str, verbs: frozenset[str]) -> bool:
         """Whether the user let a text that they named say what to do, and this is not money, removal or a secret."""
@@ -338,10 +335,8 @@ class FlowJudge:
 
 def _quoted(text: ReadText, value: str) -> tuple[str, str]:
     """A text's source and the sentence in which a value stands."""
-    for spelling in (
-        fold(value),
-        *(fold(one.text) for one in addresses(text.text) if key_of(one.text) == key_of(value)),
-    ):
+    others = (fold(one.text) for one in addresses(text.text) if key_of(one.text) == key_of(value))
+    for spelling in (fold(value), *others):
         at = contains(text.folded, spelling)
         if at >= 0:
             whole = text.text if len(text.text) == len(text.folded) else text.folded
