@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -29,13 +29,15 @@ from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
 from hookline.records.audit.anchor import AnchorSpec
 from hookline.records.audit.chain import Break, Link
-from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.verification import lines_of
 from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
+
+if TYPE_CHECKING:
+    from hookline.records.audit.checkpoint import Checkpoints
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 Sync = Literal["batch", "line", "fsync"]
@@ -95,6 +97,8 @@ class AuditLog:
         self.file: AuditFile = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
         if isinstance(checkpoints, int):
+            from hookline.records.audit.checkpoint import Checkpoints  # not at the start of every command hook
+
             checkpoints = Checkpoints(path, every=checkpoints, anchor=self.file.anchor)
         self.checkpoints: Checkpoints | None = checkpoints
         self.file.before_deletion = self._checkpoint
