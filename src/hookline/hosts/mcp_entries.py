@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -39,7 +39,9 @@ class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
     """Servers of the host that have no entry."""
 
 
-def wrap(form: ServerFile, name: str, entry: Any, program: Sequence[str], flags: Sequence[str]) -> dict[str, Any] | str:
+def wrap(
+    form: ServerFile, name: str, entry: Any, *, program: Sequence[str], flags: Sequence[str]
+) -> dict[str, Any] | str:
     """An entry that starts the gateway, which starts the server; why not, if that cannot be done."""
     if not isinstance(entry, dict):
         return "its entry is not an object"
@@ -52,11 +54,14 @@ def wrap(form: ServerFile, name: str, entry: Any, program: Sequence[str], flags:
         if found := next((field for field in _TOKENS if field in entry), ""):
             return f"its token comes by `{found}`; write the entry yourself, with `hookline mcp --header`"
         headers = next((entry[field] for field in _HEADERS if isinstance(entry.get(field), dict)), {})
+        if not _are_texts(headers.values()):
+            return "its headers are not texts"
         if not headers and urlsplit(address).hostname not in ("localhost", "127.0.0.1", "::1"):
             return "it may want a login by OAuth, which is between the host and the server"
         words, kept = [address], {key: entry[key] for key in entry if key not in (form.url, "type", *_HEADERS)}
     else:
-        return "it is reached by server-sent events, which the gateway does not speak"
+        is_address = isinstance(entry.get("url"), str)
+        return f"it is {'reached by server-sent events' if is_address else 'neither a program nor an address'}"
     named = {f"{_VARIABLE}{number}": header for number, header in enumerate(headers)}
     pins = f"{server_name(name)}-{hashlib.sha256(msgspec.json.encode(words)).hexdigest()[:8]}"
     sent = [word for variable, header in named.items() for word in ("--header", f"{header}={variable}")]
@@ -86,5 +91,5 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
     return words if all(isinstance(word, str) and word for word in words[:1]) and _are_texts(words) else []
 
 
-def _are_texts(words: Sequence[Any]) -> bool:
+def _are_texts(words: Iterable[Any]) -> bool:
     return all(isinstance(word, str) for word in words)

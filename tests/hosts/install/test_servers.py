@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hookline import Hooks
+from hookline.events import PreToolUse
 from hookline.hosts.host import Host
+from hookline.hosts.install.commands import install, uninstall
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.install.servers import put_in, servers_path, take_out
 from hookline.hosts.mcp_entries import is_wrapped
@@ -131,6 +135,72 @@ def entries_of(text: str) -> Any:
     servers = values["mcp_servers"]
     values["mcp_servers"] = sorted(servers, key=lambda row: row["name"]) if isinstance(servers, list) else servers
     return values
+
+
+@pytest.mark.parametrize("host", ELEVEN, ids=lambda host: host.name)
+def test_hooks_and_gateway_are_taken_out_together_to_the_byte(host: Host, home: Path) -> None:
+    """Also where a host has both in one file."""
+    path = servers_path(host, "user")
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(configuration(host))
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: None, name="gate")
+    install(host, hooks.hooks, SOURCE, trust=True)
+    put_in(host, SOURCE, "user")
+    uninstall(host)
+
+    assert path.read_text() == configuration(host)
+
+
+ODD = {
+    "codex": (
+        'mcp_servers.a.command = "x"\nmcp_servers.a.args = ["1"]\n', '[mcp_servers]\n', "mcp_servers = 3\n",
+        'mcp_servers = {a = {command = "x"}, b = {url = "http://127.0.0.1:1/mcp"}}\n',
+        '[mcp_servers]\na = {command = "x"}\n[mcp_servers.b]\ncommand="y"\n',
+        '[[mcp_servers]]\nname="a"\ncommand="x"\n',
+        '[mcp_servers."my server"]\ncommand = "x y"\n# c\n\n[mcp_servers."my server".env]\nA="1"\n',
+        '[mcp_servers.a]\nurl="http://localhost:3/mcp"\n[mcp_servers.a.http_headers]\nX="1"\n',
+        '[mcp_servers.a]\ncommand = """x"""\nargs = ["""multi\nline"""]', "[mcp_servers.a]\ncommand = 3\n",
+    ),
+    "vibe": (
+        '[[mcp_servers]]\nname="a"\ncommand="x"\n[[mcp_servers]]\nname="a"\ncommand="y"\n', "mcp_servers=[]\n",
+        'mcp_servers = [{name="a", command="x"}]\n', '[[mcp_servers]]\ncommand="x"\n',
+        '[[mcp_servers]]\nname="a"\ncommand="x"\n[mcp_servers.env]\nA="1"\n# tail\n[other]\nx=1\n',
+    ),
+    "claude": (
+        '{"mcpServers": []}', '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"},},}', "[]", "",
+        '// c\n{"mcpServers": {"a b/\u00fc": {"command": "x", "args": ["\\u00e9"]}}}',
+        '{"mcpServers": {"a": null, "b": {"command": ""}, "c": {"command": "x", "args": "s"}, "d": {"args": ["x"]}}}',
+        '{"projects": {"/p": {"mcpServers": {"a": {"command": "x"}}}, "/q": 3}}',
+        '{"mcpServers": {"a": {"url": "http://127.0.0.1:1/x", "headers": {"A": 1}}}}',
+    ),
+}  # fmt: skip
+
+
+def test_files_of_odd_forms_are_wrapped_as_far_as_they_can_be_and_put_back(home: Path) -> None:
+    """What cannot be edited stays as it is; the file can be read, and what the host adds to it stays."""
+    wrong: list[object] = []
+    for name, texts in ODD.items():
+        host = find(name)
+        path = servers_path(host, "user")
+        assert path is not None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for text in texts:
+            path.write_text(text)
+            notes = put_in(host, SOURCE, "user")
+            names = {*re.findall(r"MCP server `(.*?)` is", "\n".join(notes))}
+            take_out(host, "user")
+            if path.read_text() != text or not all(f"`{one}` is" in " ".join(notes) for one in names):
+                wrong.append((name, text, path.read_text()))
+            put_in(host, SOURCE, "user")
+            path.write_text(path.read_text() + "\n")
+            take_out(host, "user")
+            left = path.read_text()
+            same = tomllib.loads(left) == tomllib.loads(text) if path.suffix == ".toml" else left == text + "\n"
+            wrong += [] if same else [(name, text, left)]
+
+    assert wrong == []
 
 
 def test_an_entry_that_is_ours_no_longer_stays(home: Path) -> None:

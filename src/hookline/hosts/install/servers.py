@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hookline.core.files import private_folder
 from hookline.core.interpreter import entry_argv
+from hookline.errors import HooklineError
 from hookline.hosts import judged_calls
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
@@ -23,8 +25,8 @@ from hookline.hosts.mcp_entries import ServerFile, is_wrapped, wrap
 
 _RECORD = "{}-mcp"
 _BETWEEN = "\0"
-Wrap = Callable[[str, Any], Any]
-"""An entry's new value, from its name and its old one; `None` if it stays as it is."""
+Wrap = Callable[[str, Any], dict[str, Any] | str]
+"""An entry's new value, from its name and its old one; why, if it stays as it is."""
 
 
 def servers_path(host: Host, scope: Scope, project: Path | None = None) -> Path | None:
@@ -47,18 +49,13 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
     if path is None or form is None or not path.is_file():
         where = "" if path is None else f" in {path}"
         return [f"{host.title} has no MCP servers{where}: nothing is behind the gateway"]
-    notes: list[str] = []
+    lost: dict[str, str] = {}
     saved: dict[str, str] = {}
     flags = ["--agent", host.name, *source.flags]
 
-    def wrapped(name: str, entry: Any) -> Any:
-        made = wrap(form, name, entry, entry_argv(), flags)
-        why = f"not behind the gateway: {made}" if isinstance(made, str) else "behind the gateway"
-        notes.append(f"MCP server `{name}` is {why}")
-        return None if isinstance(made, str) else made
-
     def edit(text: str) -> str:
-        return keep_form(text, lambda body: _edited(form, body, wrapped, saved))
+        new = partial(wrap, form, program=entry_argv(), flags=flags)
+        return keep_form(text, lambda body: _edited(form, body, new, saved, lost))
 
     old = files.load_record(_RECORD.format(host.name), scope, files.place(scope, project))
     change = files.plan_edit(path, old, lambda text: _unwrapped(form, text, old), edit)
@@ -70,7 +67,10 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
         files.apply(record, [change])
     beyond = [f"not behind the gateway: {form.beyond}"] if form.beyond else []
     here = [f"{path} names folders of this machine now: do not share it"] if scope != "user" and saved else []
-    return [*dict.fromkeys(notes), *beyond, *here]
+    names = dict.fromkeys(key.rpartition(_BETWEEN)[2] for key in saved)
+    notes = [f"MCP server `{name}` is behind the gateway" for name in names]
+    notes += [f"MCP server `{name}` is not behind the gateway: {why}" for name, why in lost.items()]
+    return [*notes, *beyond, *here]
 
 
 def take_out(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
@@ -89,37 +89,41 @@ def _unwrapped(form: ServerFile, text: str, old: files.InstallRecord | None) -> 
 # -- JSON and TOML ---------------------------------------------------------------------------------------------------
 
 
-def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str]) -> str:
-    """The text with new entries; what stood there before goes into `saved`, under the path of its keys."""
-    if form.kind == "json":
-        for path, node in list(_entries(form, jsonc.parse(text))):
-            if (made := new(path[-1], node.value)) is not None:
-                saved[_BETWEEN.join(path)] = _slice(text, path)
-                text = jsonc.put(text, path, made)
-        return text
-    for name, entry in list(_items(toml_edit.checked(text).get(form.key))):
-        if (made := new(name, entry)) is not None:
-            saved[name] = toml_edit.literal(entry)
-            text = _put_toml(form, text, name, entry, made)
+def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str], lost: dict[str, str]) -> str:
+    """The text with new entries; `saved` gets what stood there before, `lost` why an entry stays as it is."""
+    root = jsonc.parse(text) if form.kind == "json" else None
+    found = list(_entries(form, root)) if root else list(_items(toml_edit.checked(text).get(form.key)))
+    names = [path for path, _ in found]
+    for path, entry in found:
+        made = new(path[-1], entry) if names.count(path) == 1 and path[-1] else "its name is not its own"
+        try:
+            if not isinstance(made, str):
+                before, text = (
+                    _slice(text, path) if root else toml_edit.literal(entry),
+                    _put(form, text, path, entry, made),
+                )
+                saved[_BETWEEN.join(path)] = before
+        except HooklineError as problem:
+            made = str(problem)
+        if isinstance(made, str):
+            lost[path[-1]] = made
     return text
 
 
 def _restored(form: ServerFile, text: str, saved: dict[str, str]) -> str:
     """The text with what stood there before, where an entry is still ours."""
     for key, before in saved.items():
+        path = tuple(key.split(_BETWEEN))
         if form.kind == "json":
-            node = jsonc.lookup(jsonc.parse(text), tuple(key.split(_BETWEEN)))
-            if node is not None and is_wrapped(node.value):
-                text = text[: node.start] + before + text[node.end :]
-            continue
-        entries = dict(_items(toml_edit.checked(text).get(form.key)))
-        if is_wrapped(entries.get(key)):
-            entry = toml_edit.checked(f"x = {before}")["x"]
-            text = _put_toml(form, text, key, entries[key], entry)
+            node = jsonc.lookup(jsonc.parse(text), path)
+            text = text[: node.start] + before + text[node.end :] if node and is_wrapped(node.value) else text
+        else:
+            entry = dict(_items(toml_edit.checked(text).get(form.key))).get(path)
+            text = _put(form, text, path, entry, toml_edit.checked(f"x = {before}")["x"]) if is_wrapped(entry) else text
     return text
 
 
-def _entries(form: ServerFile, root: jsonc.Node) -> Iterator[tuple[tuple[str, ...], jsonc.Node]]:
+def _entries(form: ServerFile, root: jsonc.Node) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Each server's entry, with the keys that lead to it."""
     tables: list[tuple[str, ...]] = [(form.key,)]
     nested = root.members.get(form.nested)
@@ -127,7 +131,13 @@ def _entries(form: ServerFile, root: jsonc.Node) -> Iterator[tuple[tuple[str, ..
     for table in tables:
         found = jsonc.lookup(root, table)
         for name, node in found.members.items() if found else ():
-            yield (*table, name), node
+            yield (*table, name), node.value
+
+
+def _items(values: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The entries of a table, or of an array of tables that say their names."""
+    yield from (((name,), entry) for name, entry in values.items()) if isinstance(values, dict) else ()
+    yield from (((str(row.get("name", "")),), row) for row in values) if isinstance(values, list) else ()
 
 
 def _slice(text: str, path: tuple[str, ...]) -> str:
@@ -136,19 +146,16 @@ def _slice(text: str, path: tuple[str, ...]) -> str:
     return text[node.start : node.end]
 
 
-def _items(values: Any) -> Iterator[tuple[str, Any]]:
-    """The entries of a table, or of an array of tables that say their names."""
-    yield from values.items() if isinstance(values, dict) else ()
-    yield from ((str(row.get("name", "")), row) for row in values) if isinstance(values, list) else ()
-
-
-def _put_toml(form: ServerFile, text: str, name: str, old: dict[str, Any], new: dict[str, Any]) -> str:
+def _put(form: ServerFile, text: str, path: tuple[str, ...], old: Any, new: dict[str, Any]) -> str:
+    """The text with an entry in place of another one."""
+    if form.kind == "json":
+        return jsonc.put(text, path, new)
     if form.kind == "rows":
-        rest = toml_edit.remove_rows(text, form.key, lambda row: row.get("name") == name)
+        rest = toml_edit.remove_rows(text, form.key, lambda row: row.get("name") == path[-1])
         return toml_edit.add_row(rest, form.key, new)
     for field in [field for field in old if field not in new]:
-        text = toml_edit.remove_value(text, (form.key, name, field))
+        text = toml_edit.remove_value(text, (form.key, *path, field))
     for field, value in new.items():
         if old.get(field) != value:
-            text = toml_edit.set_value(text, (form.key, name, field), value)
+            text = toml_edit.set_value(text, (form.key, *path, field), value)
     return text
