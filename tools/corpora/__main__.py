@@ -32,7 +32,7 @@ from tools.corpora.inside import WAITING
 INSIDE = Path(__file__).with_name("inside.py")
 OUTSIDE = str(Path(arena.PROJECT).parents[1] / "outside")
 MARK = "an outside file that nobody may change"
-FLAGS = f"--write {arena.PROJECT} --read {arena.PROJECT} --no-network"
+FLAGS = f"--write {arena.PROJECT} --read {arena.PROJECT} --host pypi.org"
 SECONDS = 6
 FUNCTIONS = ("file-read", "file-write", "upload", "download", "reverse-shell", "bind-shell")
 INTERACTIVE = frozenset({
@@ -61,7 +61,7 @@ def tried(jobs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         process.communicate()
 
 
-def gtfobins(folder: Path, flags: str, only: str) -> int:
+def gtfobins(folder: Path, flags: str, only: str, secret: str) -> int:
     """Payloads of programs that are installed: how many have an effect bare, and how many confined."""
     payloads = [
         row
@@ -69,9 +69,13 @@ def gtfobins(folder: Path, flags: str, only: str) -> int:
         if row.function in FUNCTIONS and row.program not in INTERACTIVE and shutil.which(row.program)
     ]
     payloads = [row for row in payloads if not only or only in (row.function, row.program)]
-    bare = [row for row, result in zip(payloads, tried(map(_job, payloads)), strict=True) if _effect(row, result)]
+    bare = [
+        row
+        for row, result in zip(payloads, tried(_job(row, secret) for row in payloads), strict=True)
+        if _effect(row, result)
+    ]
     prefix = [*arena.HOOKLINE, *shlex.split(flags), "--"]
-    held = list(zip(bare, tried({**_job(row), "prefix": prefix} for row in bare), strict=True))
+    held = list(zip(bare, tried({**_job(row, secret), "prefix": prefix} for row in bare), strict=True))
     escaped = [(row, result) for row, result in held if _effect(row, result)]
     for row, result in escaped:
         seen = {name: result[name] for name in ("outside", "received") if result[name]}
@@ -82,12 +86,12 @@ def gtfobins(folder: Path, flags: str, only: str) -> int:
     return len(escaped)
 
 
-def _job(row: data.Payload) -> dict[str, Any]:
+def _job(row: data.Payload, secret: str) -> dict[str, Any]:
     """A payload with its placeholders filled in; whatever of the secret is left in the project is printed."""
-    secret = f"{OUTSIDE}/file" if row.function in ("file-read", "upload") else "in"
+    read = secret if row.function in ("file-read", "upload") else "in"
     line = row.line.replace("/path/to/temp-file", f"{arena.PROJECT}/temporary")
     line = line.replace("/path/to/output-dir", OUTSIDE).replace("/path/to/output-file", f"{OUTSIDE}/new")
-    line = line.replace("/path/to/input-file", secret).replace("12345", str(WAITING) if row.waits else "12345")
+    line = line.replace("/path/to/input-file", read).replace("12345", str(WAITING) if row.waits else "12345")
     found = f"bash -c {shlex.quote(line)}; grep -rhas {shlex.quote(MARK)} ." if row.function == "file-read" else line
     return {"line": found, "setup": "echo DATA > in", "only_files": True, "waits": row.waits}
 
@@ -156,6 +160,7 @@ def main() -> int:
     flags.add_argument("collection", choices=("gtfobins", "redcode", "tldr", "ordinary"))
     flags.add_argument("folder", type=Path, nargs="?", help="a checkout of the collection, or its git directory")
     flags.add_argument("--flags", default=FLAGS, help="what `hookline confine` is given (default: %(default)s)")
+    flags.add_argument("--secret", default=f"{OUTSIDE}/file", help="what is to be read (default: %(default)s)")
     flags.add_argument("--only", default="", help="one program or function of GTFOBins, or kinds of RedCode: 1,7,13")
     args = flags.parse_args()
     if args.collection == "ordinary":
@@ -164,8 +169,9 @@ def main() -> int:
         flags.error("the folder of the fetched data is missing")
     if args.collection == "tldr":
         return int(judged(data.tldr(args.folder), "tldr") > 0)
-    run = gtfobins if args.collection == "gtfobins" else redcode
-    return int(run(args.folder, args.flags, args.only) > 0)
+    if args.collection == "gtfobins":
+        return int(gtfobins(args.folder, args.flags, args.only, args.secret) > 0)
+    return int(redcode(args.folder, args.flags, args.only) > 0)
 
 
 if __name__ == "__main__":
