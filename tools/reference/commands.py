@@ -6,14 +6,14 @@ import argparse
 from importlib import import_module
 from typing import Any, NoReturn
 
-from hookline.cli.commands.answer import HELP as ANSWER_HELP
+from hookline.cli.commands.answer import help_text
 from hookline.cli.main import COMMANDS
 from hookline.cli.options import examples
 from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
 from hookline.sandbox.main import HELP as CONFINE_HELP
 from tools.reference.markdown import block, code, codes, table
 
-BY_HAND = {"answer": ANSWER_HELP, "confine": CONFINE_HELP}
+BY_HAND = {"answer": help_text(), "confine": CONFINE_HELP}
 """Commands that read their flags themselves, for the sake of their start-up."""
 
 INTRO = """# Commands

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hookline.settings.trust.store import Policy, Status
 
 
-TEMPLATES: Path = Path(__file__).with_name("examples")
+TEXTS: Path = Path(__file__).with_name("texts")
 _LOG_BYTES = 64 * 1024 * 1024
 """How large a log of `install --audit` grows before a new file begins."""
 USAGE = 64
@@ -44,7 +44,7 @@ def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
 
 def examples(prog: str) -> str:
     """What `hookline COMMAND --help` ends with."""
-    file = TEMPLATES / f"{prog.rsplit(maxsplit=1)[-1]}.txt"
+    file = TEXTS / f"{prog.rsplit(maxsplit=1)[-1]}.txt"
     return file.read_text(encoding="utf-8").rstrip() if prog.count(" ") == 1 and file.exists() else ""
 
 

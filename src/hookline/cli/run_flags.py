@@ -10,17 +10,20 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hookline.agent.run_options import RunOptions
+from hookline.cli.options import TEXTS
 from hookline.cli.options import parser as make_parser
 from hookline.display import one_line
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode
 
+_TABLE = TEXTS / "run_flags.toml"
 Kind = Literal["switch", "value", "maybe", "repeat", "list"]
 
 
@@ -93,75 +96,7 @@ def _log_file(text: str) -> str:
     return text
 
 
-FLAGS: dict[str, Flag] = {
-    "--print": Flag("print", "switch", "print the answer and end, as with a prompt on the command line", "-p"),
-    "--prompt": Flag("prompt", "value", "the prompt, as a flag"),
-    "--output-format": Flag("output_format", "value", "`text`, `json` or `stream-json`"),
-    "--input-format": Flag(
-        "input_format", "value", "`text`, or `stream-json`: a host drives the agent over the control protocol"
-    ),
-    "--verbose": Flag("verbose", "switch", "in text, also explain every verdict", "-v"),
-    "--include-hook-events": Flag("include_hook_events", "switch", "also print when hooks start, print and respond"),
-    "--include-partial-messages": Flag(
-        "include_partial_messages", "switch", "also print pieces of messages as they arrive"
-    ),
-    "--replay-user-messages": Flag("replay_user_messages", "switch", "print the user's messages back"),
-    "--settings": Flag("settings", "value", "one more settings file, or JSON"),
-    "--setting-sources": Flag("setting_sources", "value", "of `user,project,local`"),
-    "--hooks": Flag("hooks", "value", "a Python file that defines `hooks`"),
-    "--trust": Flag("trust", "switch", "run the project's own hooks without asking"),
-    "--bare": Flag("bare", "switch", "no settings but the administrator's"),
-    "--safe-mode": Flag("bare", "switch", "the same as `--bare`"),
-    "--permission-mode": Flag("permission_mode", "value", ", ".join(f"`{mode}`" for mode in Mode)),
-    "--permission-prompt-tool": Flag("permission_prompt_tool", "value", "`stdio`: the host is asked for permission"),
-    "--permission-prompts": Flag("permission_prompts", "value", "`none`: what would be asked is denied at once"),
-    "--dangerously-skip-permissions": Flag(
-        "skip_permissions", "switch", "ask for no permission; hooks and deny rules still hold"
-    ),
-    "--allowedTools": Flag("allowed_tools", "list", "rules that allow, such as `Bash(git *)`"),
-    "--allowed-tools": Flag("allowed_tools", "list", "the same"),
-    "--disallowedTools": Flag("disallowed_tools", "list", "rules that deny"),
-    "--disallowed-tools": Flag("disallowed_tools", "list", "the same"),
-    "--tools": Flag("tools", "list", "the only tools the model gets"),
-    "--model": Flag(
-        "model", "value", "`anthropic:NAME`, `openai:NAME`, `scripted:FILE`, or the name of a Claude model"
-    ),
-    "--effort": Flag("effort", "value", "how hard the model should think"),
-    "--max-turns": Flag("max_turns", "value", "end after so many turns"),
-    "--max-budget-usd": Flag("max_budget_usd", "value", "end once the run has cost so many US dollars, at list price"),
-    "--json-schema": Flag("json_schema", "value", "the JSON Schema of the answer, which is then `structured_output`"),
-    "--max-thinking-tokens": Flag("max_thinking_tokens", "value", "how many tokens the model may think"),
-    "--autocompact": Flag("autocompact", "value", "summarise the conversation beyond so many tokens, such as `100k`"),
-    "--system-prompt": Flag("system_prompt", "value", "the system prompt"),
-    "--system-prompt-file": Flag("system_prompt", "value", "the file that holds it"),
-    "--append-system-prompt": Flag("append_system_prompt", "value", "more system prompt"),
-    "--append-system-prompt-file": Flag("append_system_prompt", "value", "the file that holds it"),
-    "--mcp-config": Flag("mcp_config", "list", "files or JSON that name MCP servers"),
-    "--strict-mcp-config": Flag("strict_mcp_config", "switch", "no MCP servers but those"),
-    "--plugin-dir": Flag("plugin_dir", "repeat", "a plugin's folder"),
-    "--plugin-dir-no-mcp": Flag("plugin_dir_no_mcp", "repeat", "the same, without its MCP servers"),
-    "--add-dir": Flag("add_dir", "list", "more folders to work in"),
-    "--agents": Flag("agents", "value", "definitions of subagents, as JSON"),
-    "--agent": Flag("agent", "value", "the agent that the session itself is"),
-    "--resume": Flag("resume", "maybe", "go on with an earlier session", "-r"),
-    "--continue": Flag("continue_last", "switch", "go on with the latest session of this folder", "-c"),
-    "--fork-session": Flag("fork_session", "switch", "go on in a copy"),
-    "--session-id": Flag("session_id", "value", "the id of the new session"),
-    "--no-session-persistence": Flag("no_session_persistence", "switch", "write no transcript"),
-    "--resume-session-at": Flag("resume_session_at", "value", "of the session to go on with, only up to this message"),
-    "--resume-drops-turn": Flag(
-        "resume_drops_turn", "value", "with it: only if that leaves out this prompt's turn alone"
-    ),
-    "--session-mirror": Flag("session_mirror", "switch", "also print what is written to transcripts"),
-    "--init": Flag("init", "switch", "fire Setup first"),
-    "--init-only": Flag("init_only", "switch", "fire Setup and SessionStart, then end"),
-    "--maintenance": Flag("maintenance", "switch", "fire Setup with `maintenance` first"),
-    "--worktree": Flag("worktree", "maybe", "work in a git worktree made for the session", "-w"),
-    "--audit": Flag("audit", "value", "write an audit log to this file"),
-    "--confine": Flag("confine", "switch", "run every Bash line confined to the folder and the temporary one"),
-    "--no-confine": Flag("no_confine", "switch", "run no Bash line confined, not even where a guard is set"),
-    "--cwd": Flag("cwd", "value", "the folder to work in"),
-}
+FLAGS: dict[str, Flag] = {name: Flag(*row) for name, row in tomllib.loads(_TABLE.read_text(encoding="utf-8")).items()}
 """The flags that do something."""
 
 _WITHOUT: dict[Kind, str] = {

@@ -41,22 +41,11 @@ _GLANCE = 0.5
 """Seconds between two looks at whether the host has given up."""
 _USAGE = """usage: hookline answer HOST [--hooks FILE.py | --settings FILE]
                             [--event NAME] [--deadline SECONDS]"""
-HELP = f"""{_USAGE}
 
-Answer one event of an agent CLI, read on stdin, in that agent's own words. This
-is the command that `hookline install` writes into an agent's configuration.
 
-  --hooks FILE.py     the hooks of a Python file
-  --settings FILE     the hooks of a settings file; without either, those of all
-                      settings files that are found
-  --audit default     write an audit log in the state folder; or name a file
-  --event NAME        the agent's name for the event
-  --deadline SECONDS  answer by then, whatever happens (default: 20)
-  --scope project     stay silent if the user's own file asks the same hooks
-  --subagents allow   let agents be started inside which no hook is asked
-
-What goes wrong on the way is a deny: a crash, a hang, a hook that ends the
-program, a hook file that cannot be imported, an event that cannot be read."""
+def help_text() -> str:
+    """What `hookline answer --help` prints."""
+    return Path(__file__).parents[1].joinpath("texts", "answer.txt").read_text(encoding="utf-8").rstrip()
 
 
 class AnswerOptions(NamedTuple):
@@ -83,7 +72,7 @@ def main(argv: list[str]) -> int:
     """Read the host's payload on stdin and answer it."""
     started = time.monotonic()
     if not argv or argv[0] in ("-h", "--help"):
-        print(HELP)
+        print(help_text())
         return 0 if argv else 64
     host = HOSTS.get(argv[0])
     if host is None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from io import StringIO
 
 from hookline.cli.main import COMMANDS
-from hookline.cli.options import TEMPLATES, parser
+from hookline.cli.options import TEXTS, parser
 
 
 def main(argv: list[str]) -> int:
@@ -64,7 +64,7 @@ def _bash(flags: dict[str, list[str]]) -> str:
         f'        {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")) ;;' for name, words in flags.items()
     ]
     return (
-        TEMPLATES.joinpath("completion.bash")
+        TEXTS.joinpath("completion.bash")
         .read_text()
         .replace("@COMMANDS@", " ".join([*COMMANDS, "help"]))
         .replace("@CASES@", "\n".join(cases))
@@ -78,7 +78,7 @@ def _zsh(flags: dict[str, list[str]]) -> str:
 
 
 def _template(shell: str, commands: str, cases: str) -> str:
-    text = TEMPLATES.joinpath(f"completion.{shell}").read_text(encoding="utf-8")
+    text = TEXTS.joinpath(f"completion.{shell}").read_text(encoding="utf-8")
     return text.replace("@COMMANDS@", commands).replace("@CASES@", cases)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.cli.commands.uninstall import take_out
-from hookline.cli.options import Once, add_json, default_project, hooks_from, parser
+from hookline.cli.options import TEXTS, Once, add_json, default_project, hooks_from, parser
 from hookline.cli.style import agreed, has_terminal, paint
 from hookline.cli.trust_review import keep_trust
 from hookline.core.files import default_log
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
-_LEGEND = """deny, ask, rew(rite a call: only there do shell lines run confined),
-ctx (context for the model), rep(lace an output), prm (refuse a prompt),
-con(tinue: back to work), ses(sion events), sub (hooks hold inside subagents;
-where not, the tool that starts one is denied: `install --allow-subagents`)
-✓ it can · · it cannot; on a gate, what it cannot do becomes a deny
-measured: the version all this was seen on; `doc`: read in documentation only"""
 
 
 def main(argv: list[str]) -> int:
@@ -247,7 +241,7 @@ def _list(project: Path, *, as_json: bool) -> int:
     print(paint(head, "bold"))
     for row in rows:
         print(_line(row))
-    print(f"\n{_LEGEND}")
+    print(f"\n{TEXTS.joinpath('install-list.txt').read_text(encoding='utf-8').rstrip()}")
     here = " ".join(row.host.name for row in rows if row.path)
     if here:
         print(f"\nto hook those that are here: {paint(f'hookline install {here} --hooks FILE.py', 'cyan')}")

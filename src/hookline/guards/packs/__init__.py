@@ -24,7 +24,7 @@ from hookline.guards import branches, commands, sandboxing, secrets
 from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import READERS, line_folder, paths_of
-from hookline.guards.permissions import Permission, Rules, decide
+from hookline.guards.permissions import Rules, decide
 from hookline.guards.sandboxing import Confine
 from hookline.replies import Reply, ask, deny
 
@@ -72,11 +72,11 @@ def packs() -> dict[str, Pack]:
 
 def rules(*names: str, off: Iterable[str] = (), confine: Confine = None) -> list[Hook]:
     """The hooks of some packs, or of all; `off` has rules that do not count, such as `git.no-clean`."""
-    without = set(off)
-    chosen = {name: dict.fromkeys(_known(packs(), name, "pack").rules, True) for name in names or packs()}
-    for pack, _, rule in (one.partition(".") for one in without):
-        _known(_known(packs(), pack, "pack").rules, rule, f"rule of `{pack}`")
-    on: Switches = {pack: {rule: f"{pack}.{rule}" not in without for rule in every} for pack, every in chosen.items()}
+    on: dict[str, dict[str, bool | list[str]]] = {
+        name: dict.fromkeys(_known(packs(), name, "pack").rules, True) for name in names or packs()
+    }
+    for pack, _, rule in (one.partition(".") for one in off):
+        on.setdefault(pack, {})[rule] = False
     return made(on, confine=confine)
 
 
@@ -129,57 +129,38 @@ class FileRules:
         self._confine = confine
         self._writing = {_rule("Edit", glob): name for name, rule in on.items() for glob in (*rule.write, *rule.read)}
         self._reading = {_rule("Read", glob): name for name, rule in on.items() for glob in rule.read}
-        self._words = {glob.strip("*/~").rpartition("/")[2].strip("*") for glob in self._globs(on)} - {""}
-
-    def _globs(self, on: Mapping[str, PackRule]) -> list[str]:
-        return [glob for rule in on.values() for glob in (*rule.write, *rule.read)]
+        globs = (glob for rule in on.values() for glob in (*rule.write, *rule.read))
+        self._words = {glob.strip("*/~").rpartition("/")[2].strip("*") for glob in globs} - {""}
 
     async def judge(self, event: PreToolUse, ctx: Context) -> Reply | None:
         """Deny a call that reaches a file of a rule; ask where that cannot be told."""
-        project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
+        place = {"cwd": event.cwd, "project_dir": ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd}
         lines = [line.text for line in commands.shell_lines(event)]
-        return self._files(event, project) or await run_off_loop(
-            lines, lambda: next(filter(None, (self._line(line, event, project) for line in lines)), None), disk=True
+        tool = "Read" if event.tool_name in READERS else "Edit"
+        paths = [] if event.tool_name == sandboxing.TOOL else [path for _, path in paths_of(event, read=True) if path]
+        calls = (self._said(tool, {"file_path": path}, place) for path in paths if isinstance(path, str))
+        return next(filter(None, calls), None) or await run_off_loop(
+            lines, lambda: next(filter(None, (self._line(line, event, place) for line in lines)), None), disk=True
         )
 
-    def _files(self, event: PreToolUse, project: str) -> Reply | None:
-        reads = event.tool_name in READERS
-        if event.tool_name == "Bash":
-            return None
-        for _, path in paths_of(event, read=True):
-            if isinstance(path, str) and path:
-                said = self._said("Read" if reads else "Edit", {"file_path": path}, event.cwd, project)
-                if said is not None:
-                    return said
-        return None
-
-    def _line(self, line: str, event: PreToolUse, project: str) -> Reply | None:
-        folder = line_folder(event)
-        said = self._said("Bash", {"command": line}, folder, project)
-        if said is not None:
-            return said
+    def _line(self, line: str, event: PreToolUse, place: Mapping[str, str]) -> Reply | None:
+        said = self._said("Bash", {"command": line}, {**place, "cwd": line_folder(event)})
         hidden = [*writes(line).undecidable, *(reads_of(line).undecidable if self._reading else ())]
-        if not hidden:
-            return None
         named = next((word for word in self._words if word in line), "")
-        if sandboxing.applies_to(event, self._confine) and not named:
-            return None
-        about = f"`{named}`, which a rule is about, and " if named else ""
-        return ask(f"the line names {about}hides what it does: {hidden[0]}" if named else f"cannot tell: {hidden[0]}")
+        if said is not None or not hidden or (sandboxing.applies_to(event, self._confine) and not named):
+            return said
+        return ask(f"the line names `{named}` and hides what it does: {hidden[0]}" if named else hidden[0])
 
-    def _said(self, tool: str, given: Mapping[str, Any], cwd: str, project: str) -> Reply | None:
+    def _said(self, tool: str, given: Mapping[str, Any], place: Mapping[str, Any]) -> Reply | None:
         """What the rules say of one call of a tool that they know."""
-        known = self._writing if tool == "Edit" else self._reading if tool == "Read" else self._reading | self._writing
+        known = {"Edit": self._writing, "Read": self._reading}.get(tool, self._reading | self._writing)
         found = decide(tool, given, rules=Rules(deny=tuple(map(parse_rule, known))), mode="bypassPermissions",
-                       edits=tool == "Edit", cwd=cwd, home=str(Path.home()), project_dir=project)  # fmt: skip
-        return self._reply(found, known) if found.rule is not None else None
-
-    def _reply(self, found: Permission, known: Mapping[str, str]) -> Reply:
-        assert found.rule is not None
+                       edits=tool == "Edit", home=str(Path.home()), **place)  # fmt: skip
+        if found.rule is None:
+            return None
         if found.behaviour != "deny":
             return ask(f"{found.reason} ({known[found.rule.text]})")
-        does = "read" if found.rule.tool == "Read" else "written"
-        glob = (found.rule.pattern or "").removeprefix("//")
+        does, glob = "read" if found.rule.tool == "Read" else "written", (found.rule.pattern or "").removeprefix("//")
         return deny(f"files like `{glob}` are not {does} here ({known[found.rule.text]})")
 
 
