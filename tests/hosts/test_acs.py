@@ -182,6 +182,24 @@ def test_an_id_of_any_kind_has_an_answer(number: Any) -> None:
     assert acs.decision(answer) == "allow" or acs.code(answer) in (-32004, -32602)
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"tool": {}},
+        {"tool": "Bash"},
+        {"tool": {"name": ""}, "arguments": {}},
+        {"tool": []},
+        {"outputs": {}, "exit_status": "x"},
+    ],
+)
+def test_a_call_without_a_name_is_not_let_through(payload: Any) -> None:
+    """What cannot be judged is refused or denied, in both kinds of step."""
+    for method in ("steps/toolCallRequest", "protocols/MCP/tools/call"):
+        answer = asked(guardian(), acs.request(method, "s", payload))
+        assert acs.decision(answer) == "deny" or acs.code(answer) == -32602
+
+
 def test_a_key_that_is_not_known_is_not_replaced_by_another() -> None:
     """And an algorithm that is not ours is not a signature."""
     made = guardian()

@@ -99,17 +99,23 @@ def _text(content: Any) -> str:
     return "\n".join(words)
 
 
-def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> PreToolUse:
-    tool, given = payload.get("tool") or {}, payload.get("arguments") or {}
+def _about_tool(params: Object, payload: Object) -> tuple[str, str]:
+    tool = payload.get("tool") or {}
     name = str(tool.get("name") or tool.get("id") or payload.get("name") or "")
+    return name, str(payload.get("execution_id") or params["request_id"])
+
+
+def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> PreToolUse:
+    (name, use), given = _about_tool(params, payload), payload.get("arguments") or {}
+    if not name:
+        raise Refused(-32602, "a call of a tool without a name cannot be judged")
     values = {key: one.get("value", one) if isinstance(one, dict) else one for key, one in given.items()}
-    use = str(payload.get("execution_id") or params["request_id"])
     return PreToolUse(**who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use)
 
 
 def _result(who: Object, params: Object, payload: Object) -> Event:
-    call = _call(who, params, payload)
-    done = {**who, "tool_name": call.tool_name or "unknown", "tool_input": {}, "tool_use_id": call.tool_use_id}
+    name, use = _about_tool(params, payload)
+    done = {**who, "tool_name": name or "unknown", "tool_input": {}, "tool_use_id": use}
     if payload.get("exit_status", "success") == "success":
         return PostToolUse(**done, tool_response=payload.get("outputs"))
     return PostToolUseFailure(**done, error=str(payload.get("outputs")))
