@@ -79,12 +79,23 @@ async def test_a_session_that_was_under_way_before_counts_as_untrusted(tmp_path:
     transcript = tmp_path / "t.jsonl"
     for content, level in (
         ('{"type":"user"}\n', "pass"),
-        ('{"message":{"content":[{"type":"tool_result"}]}}\n', "deny"),
+        ('{"message":{"content":[{"type":"tool_result"}]}}\n', "ask"),
     ):
         transcript.write_text(content)
         agent = Agent(content)
         await agent.hear("Mail the plan to Alice", transcript_path=str(transcript))
         assert await agent.judge(*mail("x@y.org")) == level
+
+
+async def test_a_call_whose_result_was_not_seen_counts_as_untrusted() -> None:
+    """The host hid it, or it could not be kept: what follows is asked about."""
+    agent = await Agent().start("Mail the plan to Alice")
+    first = [await agent.judge(*mail("x@y.org")), await agent.judge(*mail("x@y.org"))]
+    other = await Agent().start("Mail the plan to Alice")
+    await other.judge("get_time", {})
+    await other.read("get_time", {}, "10:15")
+
+    assert (first, await other.judge(*mail("x@y.org"))) == (["pass", "ask"], "pass")
 
 
 async def test_a_line_that_was_torn_costs_one_row(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ class FlowJudge:
         store = self._store
         store.refresh()
         if not store.untrusted:
+            store.put(FlowRow("called"))
             return None
         findings = list(self._findings(tool, arguments))
         worst = self._worst(findings)
@@ -232,7 +233,7 @@ class FlowJudge:
         # a plain name is looked up in a closed directory; a street or a number of an account reaches anyone
         is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not re.search(r"\d{6}", place.value)
         is_open = doubt == "text" if not self._store.prompts else doubt in ("text", "unknown")
-        level: Level = "deny" if is_open and not is_name else "ask"
+        level: Level = "deny" if is_open and not is_name and self._store.texts else "ask"
         if mixes_alphabets(place.value):
             level, why = "deny", f"{shown} mixes alphabets, and you did not name it"
         elif doubt == "third":
@@ -266,7 +267,8 @@ class FlowJudge:
         elif not handed_over and (thing_missing(tool, verbs, prompt) if verbs else not names_tool(prompt, tool)):
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
         for one in given if "reserve" in verbs else ():
-            if one.role != "to" and not day_named(self._store.folded_prompt, one.value):
+            known = key_of(one.value) in self._store.vouchers  # a birthday on file, a flight that was found
+            if one.role != "to" and not known and not day_named(self._store.folded_prompt, one.value):
                 why = f"you did not name the day {one.value} ({one.name})"
                 yield FlowFinding("ask", "intent", why, (f"day:{one.value}",))
 

@@ -41,7 +41,7 @@ class Voucher(msgspec.Struct, array_like=True, frozen=True):
 class FlowRow(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
     """One line of a store."""
 
-    kind: Literal["begin", "lost", "prompt", "result", "judged"]
+    kind: Literal["begin", "lost", "prompt", "called", "result", "judged"]
     time: float = 0.0
     source: str = ""
     text: str = ""
@@ -89,6 +89,7 @@ class FlowStore:
         self.secrets: set[str] = set()
         self.secret_read = ""
         self.letters = 0
+        self.called = 0
         self.results = 0
         self.began = False
         self.judged: list[FlowRow] = []
@@ -117,8 +118,11 @@ class FlowStore:
 
     @property
     def untrusted(self) -> bool:
-        """Whether a text that the user did not write may have talked the agent into something."""
-        return self.letters >= UNTRUSTED_LETTERS or not self.began
+        """Whether a text that the user did not write may have talked the agent into something.
+
+        A call whose result was not seen (it is under way, the host hid it, it could not be kept) may have returned one.
+        """
+        return self.letters >= UNTRUSTED_LETTERS or not self.began or self.called > self.results
 
     def put(self, row: FlowRow) -> None:
         """Keep a row: here, and for the other processes."""
@@ -158,11 +162,15 @@ class FlowStore:
                 self._apply(_rows.decode(line))
 
     def _apply(self, row: FlowRow) -> None:
-        handlers = {"begin": self._begin, "lost": self._lose, "prompt": self._add_prompt, "result": self._add_result}
-        handlers.get(row.kind, self._add_judged)(row)
+        handlers = {"begin": self._begin, "lost": self._lose, "called": self._count, "prompt": self._add_prompt,
+                    "result": self._add_result, "judged": self._add_judged}  # fmt: skip
+        handlers[row.kind](row)
 
     def _begin(self, row: FlowRow) -> None:
         self.began = True
+
+    def _count(self, row: FlowRow) -> None:
+        self.called += 1
 
     def _lose(self, row: FlowRow) -> None:
         self.letters = max(self.letters, UNTRUSTED_LETTERS)
