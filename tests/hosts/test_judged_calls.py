@@ -14,6 +14,7 @@ import pytest
 from hookline.events import PreToolUse
 from hookline.hosts import judged_calls
 from hookline.hosts.judged_calls import leave, take
+from hookline.hosts.table import find
 from hookline.replies import NOTHING, ask, deny, rewrite
 from tests.hosts.gateway.session import Session
 
@@ -42,17 +43,21 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_note_is_good_for_one_call_of_the_same_kind(notes: Path) -> None:
-    """The same host, hooks, tool and input; what is denied leaves none, and a rewritten call is noted as it runs."""
-    leave("claude", ("--hooks", "h"), [event(a=1)], NOTHING)
-    leave("claude", (), [event(a=2)], deny("no"))
-    leave("claude", (), [event(a=3)], ask("?"))
-    leave("claude", (), [event(a=4)], rewrite({"a": 5}))
-    leave("copilot", (), [event("mcp__a__b-echo", a=6), event("mcp__a-b__echo", a=6)], NOTHING)
+    """The same host, hooks, tool and input; what is denied leaves none, nor a question that the host cannot ask.
+
+    A rewritten call is noted as it runs.
+    """
+    leave(find("claude"), ("--hooks", "h"), [event(a=1)], NOTHING)
+    leave(find("claude"), (), [event(a=2)], deny("no"))
+    leave(find("claude"), (), [event(a=3)], ask("?"))
+    leave(find("claude"), (), [event(a=4)], rewrite({"a": 5}))
+    leave(find("openhands"), (), [event(a=7)], ask("?"))
+    leave(find("copilot"), (), [event("mcp__a__b-echo", a=6), event("mcp__a-b__echo", a=6)], NOTHING)
     wrong = [take("codex", ("--hooks", "h"), "echo", {"a": 1}), take("claude", (), "echo", {"a": 1}),
              take("claude", ("--hooks", "h"), "other", {"a": 1}), take("claude", (), "echo", {"a": 2}),
-             take("claude", (), "echo", {"a": 4})]  # fmt: skip
+             take("claude", (), "echo", {"a": 4}), take("openhands", (), "echo", {"a": 7})]  # fmt: skip
 
-    assert wrong == [False] * 5
+    assert wrong == [False] * 6
     assert [take("claude", ("--hooks", "h"), "echo", {"a": 1}) for _ in range(2)] == [True, False]
     assert take("claude", (), "echo", {"a": 3})
     assert take("claude", (), "echo", {"a": 5})
@@ -61,7 +66,7 @@ def test_a_note_is_good_for_one_call_of_the_same_kind(notes: Path) -> None:
 
 def test_an_old_note_is_worth_nothing(notes: Path) -> None:
     """It is removed when it is found."""
-    leave("claude", (), [event(a=1)], NOTHING)
+    leave(find("claude"), (), [event(a=1)], NOTHING)
     [note] = notes.iterdir()
     os.utime(note, (0, 0))
 
@@ -72,7 +77,7 @@ def test_an_old_note_is_worth_nothing(notes: Path) -> None:
 def test_without_a_gateway_nothing_is_noted(notes: Path) -> None:
     """`install --mcp` makes the folder."""
     notes.rmdir()
-    leave("claude", (), [event(a=1)], NOTHING)
+    leave(find("claude"), (), [event(a=1)], NOTHING)
 
     assert not notes.exists()
 

@@ -21,6 +21,7 @@ import msgspec
 from hookline.core.files import private_folder, state_folder
 from hookline.events import Event, PreToolUse
 from hookline.events.frozen import thaw
+from hookline.hosts.host import Host, able
 from hookline.replies import Decision, Reply
 
 FRESH = 600.0
@@ -32,13 +33,18 @@ def folder() -> Path:
     return state_folder() / "mcp" / "judged"
 
 
-def leave(host: str, source: Sequence[str], events: Iterable[Event], reply: Reply) -> None:
-    """Note that a host's call of an MCP tool was judged by these hooks, and was not denied."""
+def leave(host: Host, source: Sequence[str], events: Iterable[Event], reply: Reply) -> None:
+    """Note that a host's call of an MCP tool was judged by these hooks, and was not denied.
+
+    A question is noted only where the host puts it to the user, and asks hooks about every call: what was declined
+    cannot come by another way then.
+    """
     calls = [one for one in events if isinstance(one, PreToolUse) and one.tool_name.startswith("mcp__")]
-    if not calls or reply.decision in (Decision.DENY, Decision.DEFER) or not folder().is_dir():
+    asks = (Decision.ASK,) if able(host, "ask") and able(host, "inside subagents") else ()
+    if not calls or reply.decision not in (Decision.PASS, Decision.ALLOW, *asks) or not folder().is_dir():
         return
     given = calls[0].tool_input if reply.input is None else reply.input
-    note = private_folder(folder()) / f"{_key(host, source, thaw(given))}.{os.urandom(6).hex()}"
+    note = private_folder(folder()) / f"{_key(host.name, source, thaw(given))}.{os.urandom(6).hex()}"
     with suppress(OSError):  # then the gateway judges it, too
         note.write_text("\n".join(one.tool_name for one in calls))
 

@@ -196,7 +196,7 @@ async def _ask(
 
     async with hooks:
         left = max(until - time.monotonic() - 0.5, 0.1)  # enough to say which hook it was
-        note = partial(leave, request.host.name, request.source.flags)
+        note = partial(leave, request.host, request.source.flags)
         cwd = str(Path.cwd())
         deliver(await serve(hooks, request.host, data, event=request.event, cwd=cwd, deadline=left, note=note))
 
