@@ -7,15 +7,18 @@ terminal and goes on when bubblewrap is killed; it has no temporary folder; root
 abstract sockets, says why something was refused, or judges programs as they start.
 """
 
+import asyncio
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -55,6 +58,7 @@ def rows() -> Iterator[Row]:
     )
     yield Row("confine.starts", "a program start in a confined line", at_most(0.5, "ms over a bare one"), starts)
     yield Row("confine.creates", "a file made in a confined line", at_most(45, "µs"), creates)
+    yield Row("confine.connection", "a connection by name: looked up, made, one byte", at_most(1, "ms"), connection)
 
 
 def _run(*command: str) -> None:
@@ -178,3 +182,49 @@ async def creates() -> Measured:
 def _printed(folder: str, *command: str) -> float:
     done = subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     return float(done.stdout)
+
+
+CONNECT = """
+import socket, sys, time
+port, name, found = int(sys.argv[1]), sys.argv[2], []
+for _ in range(400):
+    began = time.perf_counter()
+    if name:
+        socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.recv(1)
+    found.append(time.perf_counter() - began)
+print(sorted(found)[len(found) // 4])
+"""
+"""The quartile of many connections to a server that says one byte; the name's own address would be dialled the same."""
+NO_NAMESPACES = Path(__file__).parents[2] / "tests" / "sandbox" / "no_namespaces.py"
+
+
+async def connection() -> Measured:
+    """In a network of the line's own, where a lookup is a datagram; beside it without namespaces, and bare."""
+    if reason := unavailable():
+        raise Unavailable(reason)
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as server, tempfile.TemporaryDirectory() as folder:
+        threading.Thread(target=_say_one_byte, args=(server,), daemon=True).start()
+        port = str(server.getsockname()[1])
+        flags = ["--write", folder, "--host", f"localhost:{port}", "--host", f"bench.example:{port}", "--"]
+        script = [sys.executable, "-I", "-c", CONNECT, port]
+        candidates = {
+            "ours": [*QUICKEST, *flags, *script, "bench.example"],
+            "without namespaces": [sys.executable, str(NO_NAMESPACES), *QUICKEST, *flags, *script, "bench.example"],
+            "bare, without a lookup": [*script, ""],
+        }
+        rounds: dict[str, list[float]] = {name: [] for name in candidates}
+        for _ in range(5):
+            for name, words in candidates.items():
+                done = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True)
+                rounds[name].append(float(done.stdout) * 1e3)
+    best = {name: min(values) for name, values in rounds.items()}
+    return Measured(best.pop("ours"), best)
+
+
+def _say_one_byte(server: socket.socket) -> None:
+    with suppress(OSError):  # it is closed at the end
+        while True:
+            with server.accept()[0] as conn:
+                conn.sendall(b"x")

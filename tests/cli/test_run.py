@@ -16,6 +16,7 @@ import pytest
 from hookline.agent.run_options import RunOptions
 from hookline.cli.run_flags import FLAGS, parse, parser
 from hookline.guards.permissions import Mode
+from hookline.guards.sandboxing import unavailable
 from tests import forked
 from tests.environ import clean_environ
 
@@ -413,3 +414,19 @@ def test_a_denial_is_the_loudest_line(project: Path) -> None:
     (project / ".claude" / "settings.json").write_text(json.dumps({"permissions": {"deny": ["Bash(rm *)"]}}))
     err = _run(project, turns, "-p", "go").stderr
     assert [line[:11] for line in err.splitlines() if "DENY" in line] == ["✗ DENY Bash"]
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be held")
+def test_the_whole_agent_runs_in_a_sandbox(project: Path) -> None:
+    """Its tools write in the project and nowhere else, reach no address, and its hooks still run."""
+    outside = project.parent / "outside"
+    line = f"echo hi > made; echo x > {outside}; (exec 3<>/dev/tcp/11.0.0.1/80) 2>&1; echo ended"
+    turns = [{"tools": [["Bash", {"command": line}]]}, {"text": "all done"}]
+    (project / "turns.json").write_text(json.dumps(turns))
+    env = clean_environ(project.parent, PATH=os.environ["PATH"])
+    words = [sys.executable, "-m", "hookline", *RUN, "--sandbox", "--dangerously-skip-permissions", "go"]
+    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, "all done" in done.stdout) == (0, True), done
+    assert ((project / "made").read_text(), outside.exists()) == ("hi\n", False)
+    assert "refused to connect to 11.0.0.1:80" in done.stderr

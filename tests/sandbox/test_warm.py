@@ -164,6 +164,11 @@ UNLIKE = {
     "no patterns": (Policy(()), "chmod 700 . 2>&1 | grep -c 'outside'", "1"),
     "no network": (Policy((), network="none"), "exec 3<>/dev/tcp/127.0.0.1/9; echo $?", "the network"),
     "no network, patterns": (Policy((), network="none", block=("id *",)), "id", "the pattern `id *`"),
+    "hosts": (
+        Policy((), hosts=("pypi.example",)),
+        "getent hosts evil.example; getent hosts pypi.example",
+        "198.18.1.0",
+    ),
     "a loopback": (Policy((), network="loopback"), "cat /proc/net/dev | grep -c :", "1"),
     "reads": (Policy((), read=("/usr",)), "cat secret || echo kept", "kept"),
     "everything": (Policy(None, block=("id *",)), "echo > made && id", "the pattern `id *`"),

@@ -60,6 +60,7 @@ class RunOptions:
     session_mirror: bool = False
     confine: bool | None = None
     no_confine: bool = False
+    sandbox: bool = False
     init: bool = False
     init_only: bool = False
     maintenance: bool = False

@@ -8,10 +8,11 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.cli.run_flags import parse, tell
+from hookline.core.interpreter import hookline_argv
 from hookline.errors import HooklineError
 from hookline.processes.stdout import claim_stdout
 
@@ -34,7 +35,39 @@ def main(argv: list[str]) -> int:
     tell(parsed)
     if options.cwd:
         os.chdir(options.cwd)
+    if options.sandbox:
+        _start_sandboxed([word for word in argv if word != "--sandbox"], options)
     return asyncio.run(_run(options, _answers(options)))
+
+
+def _start_sandboxed(argv: list[str], options: RunOptions) -> NoReturn:
+    """Run the agent itself confined: it writes in its folders, and reaches its model and the hosts in use.
+
+    A line in it cannot be confined once more, and needs not be. Never comes back.
+    """
+    from hookline.agent.session.transcript import transcript_path
+    from hookline.guards.network import hosts_in_use
+    from hookline.guards.sandboxing import launcher, unavailable
+    from hookline.sandbox.policy import Policy
+
+    if problem := unavailable():
+        raise HooklineError(f"--sandbox: {problem}")
+    here = str(Path.cwd())
+    transcripts = transcript_path(here, "-").parent
+    transcripts.mkdir(parents=True, exist_ok=True)
+    hosts = dict.fromkeys([*_model_hosts(), *hosts_in_use(here, os.environ)])
+    policy = Policy((here, *options.add_dir, str(transcripts)), hosts=tuple(hosts))
+    words = [*launcher(warm=False), *policy.arguments(), "--", *hookline_argv("run"), *argv, "--no-confine"]
+    os.execv(words[0], words)  # noqa: S606 - whole paths, no shell
+
+
+def _model_hosts() -> list[str]:
+    """Where models are, by the variables that move them."""
+    from urllib.parse import urlsplit
+
+    usual = {"ANTHROPIC_BASE_URL": "https://api.anthropic.com", "OPENAI_BASE_URL": "https://api.openai.com"}
+    parts = [urlsplit(os.environ.get(name) or url) for name, url in usual.items()]
+    return [f"{part.hostname}:{part.port or (80 if part.scheme == 'http' else 443)}" for part in parts if part.hostname]
 
 
 def _answers(options: RunOptions) -> Write:
