@@ -271,3 +271,22 @@ def test_install_lets_a_call_wait_as_long_as_the_agent_does(office: Office) -> N
     assert "cannot `ask`: it becomes a deny" in json.dumps(before)
     assert "cannot `ask`: it becomes a deny" not in json.dumps(after)
     assert [float(text) for text in deadlines] == [find(name).config.longest for name in ("qwen", "gemini")]
+
+
+def test_a_gate_that_hangs_is_told_to_the_same_people(office: Office) -> None:
+    """The host gets its deny in time; the people who want alerts hear that the hooks gave no answer."""
+    box = office.desk.base / "alerts"
+    deliver = ["/bin/sh", "-c", f"cat >> {box}; echo >> {box}"]
+    people = {"ada": [{"type": "command", "command": deliver}]}
+    office.configure({"approvals": {"people": people, "alerts": {}}})
+    (office.desk.project / "hooks.py").write_text(
+        HOOKS.replace("    return ask(", "    import time; time.sleep(600); ask(")
+    )
+    office.desk.warm()
+    said = office.answered(office.call(deadline=2.0))
+    until(box.exists)
+    until(lambda: box.read_text().endswith("\n"))
+
+    assert said["decision"] == "deny"
+    told = [json.loads(line)["title"] for line in box.read_text().splitlines()]
+    assert any("timed out" in title or "could not be asked" in title for title in told), told
