@@ -146,3 +146,16 @@ def test_there_is_an_end_to_questions(tmp_path: Path, clocks: Clocks, monkeypatc
         put(kept)
     clocks.advance(60 + module.KEPT_SECONDS + 1)
     assert kept.recent() == []
+
+
+def test_a_caller_says_what_it_asks_and_no_more(tmp_path: Path, clocks: Clocks) -> None:
+    """Neither an answer, nor its own name and end for a question, nor texts without end."""
+    kept = questions(tmp_path, clocks)
+    said = AskedQuestion(id="A-mine", call=PUSH, why="x" * 9_999, state="yes", by="ada", how="page", at=1.0, until=1e12,
+                         key=kept._key_id, waiting=7, before=("line",) * 99, sent={"ada 1": "sent"})  # fmt: skip
+    one, _ = kept.ask(said, 60.0)
+
+    assert (one.state, one.by, one.how, one.at, one.key, one.waiting, one.sent) == ("open", "", "", 0.0, "", 0, {})
+    assert (one.until, len(one.why), len(one.before)) == (clocks.wall + 60.0, 4_000, 20)
+    assert one.id != "A-mine"
+    assert kept.take(PUSH) is None

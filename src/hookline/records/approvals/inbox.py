@@ -27,6 +27,7 @@ LONGEST_HOLD = 600.0
 MARGIN = 1.0
 """Seconds that are left for the answer to reach the host."""
 START_LIMIT = 10.0
+AGAIN = "Go on with something else, and make exactly the same call again later"
 MOST_BYTES = 32 << 20
 _LOOK = 0.05
 
@@ -70,9 +71,11 @@ class Inbox:
         )  # fmt: skip
         identity = question.call.identity
         try:
-            found = await _put(question, time.monotonic() + hold)
-        except Unreachable as problem:
-            return Approval(by="", call=identity, granted=False, reason=f"{verdict.reason} ({problem})")
+            async with asyncio.timeout(hold + MARGIN / 2):
+                found = await _put(question, time.monotonic() + hold)
+        except (TimeoutError, Unreachable) as problem:
+            told = str(problem) or f"the inbox did not answer in time. {AGAIN}"
+            return Approval(by="", call=identity, granted=False, reason=f"{told}: {verdict.reason}")
         return Approval(
             by=found.get("by", ""), how=found.get("how", ""), question=found.get("id", ""), call=identity,
             granted=found.get("state") == "used", reason=found.get("reason", "the inbox gave no answer"),
@@ -95,9 +98,8 @@ async def _put(question: AskedQuestion, until: float) -> dict[str, Any]:
     """The answer to a question; if the service ends meanwhile, the next one is asked the same."""
     path()  # where there is no service, there is nothing to wait for
     while True:
-        left = max(0.0, until - time.monotonic())
-        try:
-            async for found in request({"do": "ask", "question": question, "seconds": left}, START_LIMIT):
+        try:  # the clock is the machine's: a service that takes its time to start does not hold the call for longer
+            async for found in request({"do": "ask", "question": question, "until": until}, START_LIMIT):
                 return found
         except Unreachable:
             if time.monotonic() >= until:

@@ -10,7 +10,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,8 @@ KEPT_SECONDS = 24 * 3600.0
 """How long an answer is still shown."""
 MOST_OPEN = 200
 """More open questions than any person reads: what is asked beyond is denied."""
+
+_MOST_TEXT, _MOST_BEFORE = 4_000, 20
 
 State = Literal["open", "yes", "no", "used", "expired"]
 
@@ -52,6 +54,8 @@ class AskedQuestion(msgspec.Struct, kw_only=True):
     by: str = ""
     how: str = ""
     at: float = 0.0
+    key: str = ""
+    """The key of the process that took the answer."""
     sent: dict[str, str] = {}
     waiting: int = 0
     """How many equal calls wait for the answer now."""
@@ -66,9 +70,9 @@ class Questions:
     ) -> None:  # fmt: skip
         self._file, self._changed, self._clock, self._steady = file, changed, clock, steady
         self._key = secrets.token_bytes(32)
+        self._key_id = hmac.digest(self._key, b"id", "sha256").hex()[:16]
         self._all: dict[str, AskedQuestion] = {}
         self._ends: dict[str, float] = {}
-        self._grants: dict[str, Grant] = {}
         for one in self._restored():
             self._add(one)
 
@@ -81,30 +85,35 @@ class Questions:
                 return one, False
         if sum(one.state == "open" for one in self._all.values()) >= MOST_OPEN:
             raise TooManyQuestions(f"{MOST_OPEN} questions are open already; answer some with `hookline inbox`")
-        now = self._clock()
-        made = msgspec.structs.replace(new, id=f"A-{secrets.token_hex(5)}", made=now, until=now + seconds, state="open")
+        now, name = self._clock(), f"A-{secrets.token_hex(5)}"
+        made = AskedQuestion(  # of what a caller says, only what it may say
+            id=name, call=new.call, why=new.why[:_MOST_TEXT], hooks=new.hooks[:_MOST_TEXT], host=new.host[:_MOST_TEXT],
+            before=new.before[-_MOST_BEFORE:], made=now, until=now + seconds,
+        )  # fmt: skip
         self._add(made)
         self._save()
         return made, True
 
     def take(self, call: AskedCall) -> AskedQuestion | None:
         """An answered question whose yes is for this call; that uses it up."""
-        for name, grant in tuple(self._grants.items()):
-            one = self.get(name)
-            fits = grant.call.identity == call.identity and one is not None and one.state == "yes"
-            if one is not None and fits and not self._unbound(grant, call):
+        answered = [one for one in self.recent() if one.state == "yes"]
+        for one in answered:
+            if one.call.identity == call.identity and not self._unbound(one, call, answered):
                 one.state = "used"
-                del self._grants[name]
                 self._save()
                 return one
         return None
 
-    def _unbound(self, grant: Grant, call: AskedCall) -> str:
-        holds = grant.call.policy == call.policy if call.policy else None
-        issued = max(grant.issued, 0.0)
-        at = max(self._clock(), issued)  # a clock that went back does not make an answer invalid; `get` knows its end
-        return unbound(grant, call, at=at, keys={grant.by: self.key_id}, presented=self._grants.values(),
-                       policy_holds=holds)  # fmt: skip
+    def _unbound(self, one: AskedQuestion, call: AskedCall, answered: Iterable[AskedQuestion]) -> str:
+        at = max(self._clock(), one.at)  # a clock that went back does not make an answer invalid; `get` knows its end
+        holds = one.call.policy == call.policy if call.policy else None
+        presented = map(self._grant, answered)
+        return unbound(
+            self._grant(one), call, at=at, keys={one.by: self._key_id}, presented=presented, policy_holds=holds
+        )
+
+    def _grant(self, one: AskedQuestion) -> Grant:
+        return Grant(id=one.id, by=one.by, key=one.key, call=one.call, issued=one.at, expires=one.until)
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -115,16 +124,9 @@ class Questions:
             return "there is no such question"
         if one.state != "open":
             return f"it was answered before: {one.state}" + (f", by {one.by} ({one.how})" if one.by else "")
-        one.state, one.by, one.how, one.at = "yes" if yes else "no", by, how, self._clock()
-        if yes:
-            self._grants[id] = Grant(id=id, by=by, key=self.key_id, call=one.call, issued=one.at, expires=one.until)
+        one.state, one.by, one.how, one.at, one.key = "yes" if yes else "no", by, how, self._clock(), self._key_id
         self._save()
         return ""
-
-    @property
-    def key_id(self) -> str:
-        """The name of the key of this process."""
-        return hmac.digest(self._key, b"id", "sha256").hex()[:16]
 
     def token(self, one: AskedQuestion, person: str) -> str:
         """What shows that a link was sent to this person, for this question."""
@@ -144,7 +146,6 @@ class Questions:
         one = self._all.get(id)
         if one is not None and one.state in ("open", "yes") and self._is_over(one):
             one.state = "expired"
-            self._grants.pop(id, None)
         return one
 
     def recent(self) -> list[AskedQuestion]:
@@ -174,7 +175,9 @@ class Questions:
             return []
         now = self._clock()
         open_ones = [one for one in found if one.made <= now < one.until]  # else the clock went back meanwhile
-        return [msgspec.structs.replace(one, state="open", by="", how="", at=0.0, waiting=0) for one in open_ones]
+        return [
+            msgspec.structs.replace(one, state="open", by="", how="", at=0.0, key="", waiting=0) for one in open_ones
+        ]
 
     def _save(self) -> None:
         kept = [one for one in self.recent() if one.state in ("open", "yes")]

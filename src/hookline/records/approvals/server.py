@@ -20,7 +20,7 @@ import msgspec
 
 from hookline.errors import ConfigError
 from hookline.processes.service import address
-from hookline.records.approvals.inbox import MOST_BYTES
+from hookline.records.approvals.inbox import AGAIN, MOST_BYTES
 from hookline.records.approvals.people import People
 from hookline.records.approvals.questions import AskedQuestion, Questions, TooManyQuestions
 from hookline.records.approvals.shown import outcome, shown
@@ -29,7 +29,6 @@ log: logging.Logger = logging.getLogger("hookline.approvals")
 IDLE = 15 * 60.0
 """Seconds without an open question or a connection after which the process ends."""
 READ_LIMIT = 5.0
-_AGAIN = "Go on with something else, and make exactly the same call again later"
 
 Body = dict[str, Any]
 
@@ -130,7 +129,7 @@ class InboxServer:
             return
         if fresh:
             self.people.tell(one)
-        yield await self._wait(one, time.monotonic() + float(body["seconds"]), peer)
+        yield await self._wait(one, float(body["until"]), peer)
 
     async def _wait(self, one: AskedQuestion, end: float, peer: _Peer) -> Body:
         """The answer, as soon as it is there; a caller that left does not use it up."""
@@ -189,9 +188,9 @@ def _granted(one: AskedQuestion) -> Body:
 
 def _refused(one: AskedQuestion) -> Body:
     minutes = max(1, round((one.until - time.time()) / 60))
-    ran = f"{one.by} approved one such call, and that one runs ({one.how}, question {one.id}). {_AGAIN}"
+    ran = f"{one.by} approved one such call, and that one runs ({one.how}, question {one.id}). {AGAIN}"
     reasons = {
-        "open": f"no one has answered yet; the question {one.id} stays open for {minutes} min. {_AGAIN}",
+        "open": f"no one has answered yet; the question {one.id} stays open for {minutes} min. {AGAIN}",
         "no": f"{one.by} said no ({one.how}, question {one.id})",
         "expired": f"the question {one.id} was not answered in time",
     }  # fmt: skip

@@ -15,11 +15,12 @@ import msgspec
 from hookline.core.origin import foreign
 from hookline.errors import HooklineError, MissingExtra
 from hookline.guards.flow import history
+from hookline.records.approvals.web import HEADERS
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.jobs import Follower, ReplaySubprocess
 from hookline.records.console.log_store import LogStore
-from hookline.records.console.security import HEADERS, Gatekeeper
+from hookline.records.console.security import Gatekeeper
 from hookline.records.console.store import ConfiguredHook, Filter
 
 try:
