@@ -18,6 +18,7 @@ import pytest
 from hookline import Hooks, ask, context, deny, rewrite
 from hookline.cli.main import main
 from hookline.events import PostToolUse, PreToolUse
+from hookline.guards import commands, paths
 from hookline.hosts.acs import Guardian, canonical
 from hookline.replies import defer, replace_output, stop
 from tools import acs_vectors as acs
@@ -198,6 +199,23 @@ def test_a_call_without_a_name_is_not_let_through(payload: Any) -> None:
     for method in ("steps/toolCallRequest", "protocols/MCP/tools/call"):
         answer = asked(guardian(), acs.request(method, "s", payload))
         assert acs.decision(answer) == "deny" or acs.code(answer) == -32602
+
+
+def test_a_tool_of_an_unknown_name_is_judged_by_what_it_holds(tmp_path: Path) -> None:
+    """As on every host: a shell line under another name is a shell line, a path is read or written."""
+    hooks = Hooks()
+    hooks.add(commands.block(["rm -rf *"]), paths.stay_inside(tmp_path))
+    made = guardian(hooks)
+    for name, given, word in (
+        ("do_it", {"command": "rm -rf /"}, "deny"),
+        ("run_anything", {"script": "cd / && rm -rf *"}, "deny"),
+        ("save", {"path": "/etc/passwd", "text": "x"}, "deny"),
+        ("do_it", {"command": "ls"}, "allow"),
+        ("lookup", {"id": "c-1"}, "allow"),
+    ):
+        arguments = {key: {"value": value} for key, value in given.items()}
+        call = acs.request("steps/toolCallRequest", "s", {"tool": {"name": name}, "arguments": arguments})
+        assert (name, given, acs.decision(asked(made, call))) == (name, given, word)
 
 
 def test_a_key_that_is_not_known_is_not_replaced_by_another() -> None:

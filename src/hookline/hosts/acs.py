@@ -16,7 +16,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,9 @@ from hookline.events import (
     SubagentStop,
     UserPromptSubmit,
 )  # fmt: skip
+from hookline.hosts.claude import CLAUDE
+from hookline.hosts.decode import knows_tool
+from hookline.hosts.unknown_tools import calls_inside
 from hookline.replies import Decision
 
 VERSION, SKEW_MS, ALGORITHM = "0.1.0", 300_000, "HMAC-SHA256"
@@ -159,6 +162,13 @@ def event_of(method: str, params: Object) -> Event | None:
         return None
     name = f"mcp:{method.removeprefix('protocols/MCP/')}" if room == "protocols" else f"acs:{step}"
     return PreToolUse(**who, tool_name=name, tool_input=payload, tool_use_id=params["request_id"])
+
+
+def _inside(event: Event) -> Iterator[PreToolUse]:
+    """What a tool of an unknown name may do, told by what it is given: a shell line, a patch, a path."""
+    if isinstance(event, PreToolUse) and not knows_tool(CLAUDE, event.tool_name, event.tool_input):
+        for name, given in calls_inside(event.tool_name, event.tool_input):
+            yield msgspec.structs.replace(event, tool_name=name, tool_input=given)
 
 
 # -- the Guardian ------------------------------------------------------------------------------------------------------
@@ -301,6 +311,11 @@ class Guardian:
         verdict = self.hooks.fire_sync(event)
         if method in _TOLD_ONLY:
             return _decision(params, "allow", **_about(verdict))
+        for inner in _inside(event) if not verdict.blocked else ():
+            said = self.hooks.fire_sync(inner)
+            if said.word not in ("PASS", "ALLOW"):  # a part cannot be asked about or changed by itself
+                why = f"{said.reason or said.word.lower()} (`{event.tool_name}` holds a call of `{inner.tool_name}`)"
+                return _decision(params, "deny", why, **_about(said))
         return self._said(params, verdict, _about(verdict))
 
     def _said(self, params: Object, verdict: Verdict, more: Object) -> Object:
