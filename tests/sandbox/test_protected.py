@@ -225,3 +225,66 @@ def test_the_supervisor_opens_nothing_of_its_own(top: Path, who: str) -> None:
     done = confined(folder, who, f"exec python3 -c {shlex.quote(OURS)}")
 
     assert done.stdout == "[]\n"
+
+
+TERMINAL = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+os.write(terminal, b"typed\\n")
+said = b""
+try:
+    while piece := os.read(terminal, 4096):
+        said += piece
+except OSError:
+    pass
+sys.stdout.write(said.decode().replace("\\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("secret", [False, True], ids=["writes", "reads, too"])
+def test_the_terminal_is_the_caller_s_own(top: Path, secret: bool) -> None:
+    """`/dev/tty` is opened by the supervisor, which has none."""
+    folder = project(top, who := next(iter(WHO)))
+    if secret:
+        (folder / ".env").write_text("TOKEN=1")
+    line = "echo out > /dev/tty; exec 3<> /dev/tty; read -r x <&3; echo got $x >&3; test -c $(tty < /dev/tty)"
+    words = [*WHO[who], PYTHON, "-c", TERMINAL, PYTHON, "-I", "-S", str(LAUNCH), "--write", str(folder), "--"]
+    done = subprocess.run(
+        [*words, "bash", "-c", line], cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, "out\n" in done.stdout, "got typed\n" in done.stdout) == (0, True, True)
+
+
+RACE = """
+import ctypes, os, threading
+libc = ctypes.CDLL(None)
+good, bad = b"okay/aaaaaaaaaaaaaaaa\\0", b".git/hooks/post-merge\\0"
+path, stop = ctypes.create_string_buffer(good, len(good)), []
+os.makedirs("okay"); hooks, okay = os.open(".git/hooks", os.O_RDONLY), os.open("okay", os.O_RDONLY)
+os.dup2(okay, 200)
+def swap_path():
+    while not stop: ctypes.memmove(path, bad, len(bad)); ctypes.memmove(path, good, len(good))
+def swap_folder():
+    while not stop: os.dup2(hooks, 200); os.dup2(okay, 200)
+threads = [threading.Thread(target=each) for each in (swap_path, swap_folder)]
+for each in threads: each.start()
+for _ in range(500):
+    for at, name in ((-100, path), (200, b"post-merge")):
+        fd = libc.openat(at, name, os.O_WRONLY | os.O_CREAT, 0o755)
+        if fd >= 0: os.close(fd)
+stop.append(1)
+for each in threads: each.join()
+print(os.path.exists(".git/hooks/post-merge"))
+"""
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_a_path_that_is_swapped_meanwhile_leads_nowhere_else(top: Path, who: str) -> None:
+    """What was judged is what is used: 1,000 opens while threads swap the path and the folder."""
+    done = confined(project(top, who), who, f"python3 -c {shlex.quote(RACE)}")
+
+    assert done.stdout == "False\n"

@@ -103,6 +103,7 @@ _KEY_FILES = (".pem", ".key", ".ppk")
 _SECRET_FILES = (".p12", ".pfx", ".jks", ".keystore", ".kdbx")
 _SECRET_NAMES = (".env", ".envrc.local", ".netrc", ".pypirc", ".git-credentials", ".htpasswd", "id_rsa", "id_dsa",
                  "id_ecdsa", "id_ed25519")  # fmt: skip
+_SUSPECT = (*_KEY_FILES, *_SECRET_FILES, *_SECRET_NAMES, ".npmrc")
 _SAMPLES = (".example", ".sample", ".template", ".dist", ".defaults", ".test", ".ci", ".schema", ".d.ts")
 """Endings of `.env.…` that are committed and hold no secrets."""
 _NOT_SEARCHED = frozenset({
@@ -110,7 +111,7 @@ _NOT_SEARCHED = frozenset({
     "vendor", "test", "tests", "testdata", "fixtures", "spec", "__tests__", "examples",
 })  # fmt: skip
 """Folders of a project in which nothing is looked for: they hold what was installed or built, and keys for tests."""
-_MOST_FOLDERS = 200
+_MOST_FOLDERS = 100
 
 
 def default_places(environ: Mapping[str, str]) -> list[str]:
@@ -171,6 +172,10 @@ def is_project_secret(path: str) -> bool:
     return (name.endswith(_KEY_FILES) and _holds(path, _PRIVATE_KEY)) or (name == ".npmrc" and _holds(path, b"_auth"))
 
 
+def _is_suspect(name: str) -> bool:
+    return name.lower().endswith(_SUSPECT) or name.startswith(".env.")
+
+
 def project_secrets(folders: Iterable[str]) -> list[str]:
     """The secrets in some folders, as far as a look at the folders near their top shows them."""
     found: list[str] = []
@@ -184,7 +189,7 @@ def project_secrets(folders: Iterable[str]) -> list[str]:
                     if entry.is_dir(follow_symlinks=False):
                         if entry.name not in _NOT_SEARCHED:
                             waiting.append(entry.path)
-                    elif is_project_secret(entry.path) and entry.is_file():
+                    elif _is_suspect(entry.name) and is_project_secret(entry.path) and entry.is_file():
                         found.append(os.path.realpath(entry.path))
         except OSError:
             continue
