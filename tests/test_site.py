@@ -48,14 +48,25 @@ def page(site: Path, browser: Browser) -> Iterator[Page]:
     assert asked == []
 
 
-def test_the_search_works_from_disk(page: Page) -> None:
-    """A word of one page leads to that page."""
+def search(page: Page, text: str) -> None:
     for _ in range(300):  # the key works once the page's script does
         page.keyboard.press("/")
         if page.locator("input.md-search__input:focus").count():
             break
         page.wait_for_timeout(100)
-    page.keyboard.type("coverage")
+    page.keyboard.type(text)
+
+
+def test_force_push_finds_the_page_on_force_pushes(page: Page) -> None:
+    """As people type it."""
+    search(page, "force push")
+
+    expect(page.locator(".md-search-result__link").first).to_contain_text("force-pushing")
+
+
+def test_the_search_works_from_disk(page: Page) -> None:
+    """A word of one page leads to that page."""
+    search(page, "coverage")
 
     found = page.locator(".md-search-result__link", has_text="See it").first
     expect(found).to_be_visible(timeout=60_000)

@@ -14,7 +14,21 @@ from tests.records.console.place import Log, Running, write_morning
 from tests.records.console.test_browser import opened, visit
 
 AXE = ROOT / ".cache/node/node_modules/axe-core/axe.min.js"
-VIEWS = ("live", "session", "session/session-1", "hooks", "hooks/guard", "replay", "coverage", "health", "decision/5")
+VIEWS = (
+    "live", "session", "session/session-1", "hooks", "hooks/guard", "replay", "coverage", "health", "decision/5",
+    "inbox",
+)  # fmt: skip
+    "live",
+    "session",
+    "session/session-1",
+    "hooks",
+    "hooks/guard",
+    "replay",
+    "coverage",
+    "health",
+    "decision/5",
+    "inbox",
+)
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 HOOKS = """
 from hookline import Hooks
