@@ -18,17 +18,6 @@ VIEWS = (
     "live", "session", "session/session-1", "hooks", "hooks/guard", "replay", "coverage", "health", "decision/5",
     "inbox",
 )  # fmt: skip
-    "live",
-    "session",
-    "session/session-1",
-    "hooks",
-    "hooks/guard",
-    "replay",
-    "coverage",
-    "health",
-    "decision/5",
-    "inbox",
-)
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 HOOKS = """
 from hookline import Hooks

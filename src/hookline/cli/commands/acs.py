@@ -20,12 +20,6 @@ from hookline.hosts.acs import Guardian, canonical
 from hookline.processes.stdout import claim_stdout
 from hookline.records.audit import AuditLog
 
-_EXAMPLES = """examples:
-  hookline acs --hooks hooks.py --keys keys.json --port 8787
-  hookline acs --hooks hooks.py --keys keys.json     on stdio
-
-`keys.json` has a secret for each `key_id`, in base64: {"k1": "…"}. Requests and
-answers are signed with them (HMAC-SHA256); nothing unsigned is judged."""
 _MOST_BYTES = 4 << 20
 
 
@@ -47,7 +41,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser("acs", "A Guardian of OWASP's Agent Control Standard: hooks decide, agents obey.", _EXAMPLES)
+    flags = parser("acs", "A Guardian of OWASP's Agent Control Standard: hooks decide, agents obey.")
     flags.add_argument("--keys", required=True, type=Path, metavar="FILE", help="the secrets by `key_id`, as JSON")
     flags.add_argument("--port", type=port, metavar="N", help="listen for HTTP there (default: stdio)")
     flags.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="listen on another address")

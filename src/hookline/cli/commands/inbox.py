@@ -18,16 +18,6 @@ from hookline.display import lines, one_line
 from hookline.errors import HooklineError
 from hookline.records.approvals.inbox import ask_once, request
 
-_EXAMPLES = """examples:
-  hookline inbox                    what is asked, and what was answered lately
-  hookline inbox show A-1f2e3d4c5b  what would run, and why it is asked
-  hookline inbox approve A-1f2e3d4c5b
-  hookline inbox deny A-1f2e3d4c5b
-  hookline inbox follow             each question as it comes, and its answer
-
-A yes lets one call run, once. `approve` and `deny` are for a person at a
-terminal. `approvals` in ~/.claude/settings.json says who else is asked, and
-how. exit codes: 0 done; 1 it could not be answered"""
 _SIGNS = {"open": ("?", "yellow"), "yes": ("✓", "green"), "used": ("✓", "green"), "no": ("✗", "red")}
 _ACTIONS = ("list", "show", "approve", "deny", "follow")
 Shown = dict[str, Any]
@@ -37,7 +27,7 @@ def main(argv: list[str]) -> int:
     """List, show, answer or follow the questions."""
     if argv[:1] == ["serve"]:  # what the resident service starts
         return _serve(int(argv[1]))
-    flags = parser("inbox", "The questions that hooks ask people where the agent cannot ask by itself.", _EXAMPLES)
+    flags = parser("inbox", "The questions that hooks ask people where the agent cannot ask by itself.")
     flags.add_argument("action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)")
     flags.add_argument("question", nargs="?", default="", help="its id, or the beginning of it")
     add_json(flags)

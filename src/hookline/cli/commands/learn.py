@@ -23,12 +23,6 @@ from hookline.guards.learned import UNUSED_DAYS, CommandRule, LearnedPolicy, Too
 from hookline.records.learn import Lesson, gather, joined, learn
 
 DEFAULT = Path(".claude", "hookline.learned.toml")
-_EXAMPLES = f"""examples:
-  hookline learn                       from Claude Code's transcripts
-  hookline learn audit.jsonl --since 30d
-  hookline learn logs/ --dry-run       show what would be learned
-then, in a hook file:   hooks.add(learned.approve("{DEFAULT}"))
-or in settings:         hookline guard learned {DEFAULT}"""
 _HEADER = f"""# What hookline learned from history: calls that a person let happen again and again are not asked about.
 # Delete a line to be asked again. A rule that stays unused for {UNUSED_DAYS} days is not applied any more.
 """
@@ -63,9 +57,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    flags = parser(
-        "learn", "Propose the smallest policy that would have asked less, from what was recorded.", _EXAMPLES
-    )
+    flags = parser("learn", "Propose the smallest policy that would have asked less, from what was recorded.")
     flags.add_argument("files", nargs="*", metavar="FILE", help="audit logs, transcripts, or folders of them")
     flags.add_argument("--project", default=".", metavar="DIR", help="the project it is for (default: this folder)")
     flags.add_argument("--min", type=_count, default=3, metavar="N", help="how often something was seen (default: 3)")

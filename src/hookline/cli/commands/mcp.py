@@ -35,16 +35,6 @@ from hookline.processes.stdout import claim_stdout
 if TYPE_CHECKING:
     from hookline.hosts.install.entries import HookSource
 
-_EXAMPLES = """examples:
-  hookline mcp --hooks hooks.py -- npx -y some-server .
-  hookline mcp --confine --write . -- npx -y some-server .
-  hookline mcp --name docs -- https://example.com/mcp
-  hookline mcp serve --port 8765 -- npx -y some-server .
-  hookline mcp pin files -- npx -y some-server .
-  hookline mcp diff files                what changed since it was pinned
-  hookline mcp accept files write_file   pin that; without a tool, all of it
-
-exit codes: 0 the client left; 1 the server ended, or the pins are damaged"""
 _LAUNCHERS = {"npx", "uvx", "node", "python", "python3", "uv", "run", "tool", "docker", "bun", "bunx", "deno", "env"}
 NOT_LOGGED_IN: Mapping[str, str] = MappingProxyType({})
 _VERSION = "2025-06-18"
@@ -74,7 +64,7 @@ def main(argv: list[str]) -> int:
 
 def _parser(*, at_address: bool) -> argparse.ArgumentParser:
     what = "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`."
-    flags = parser("mcp serve" if at_address else "mcp", what, _EXAMPLES)
+    flags = parser("mcp serve" if at_address else "mcp", what)
     flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
     flags.add_argument("--pins", metavar="NAME", help="the name of its pins (default: the server's)")
     add_headers(flags)

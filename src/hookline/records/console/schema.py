@@ -12,36 +12,10 @@ VERSION = 1
 EVENT, TOOL, HOOK, AGENT, BY, HOOKSET = range(1, 7)
 _MOST_REMEMBERED = 20_000
 
-TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE segments (
-    id INTEGER PRIMARY KEY, log TEXT, path TEXT, identity TEXT UNIQUE, done INTEGER, tail BLOB, lines INTEGER,
-    unreadable INTEGER);
-CREATE TABLE names (id INTEGER PRIMARY KEY, kind INTEGER, name TEXT, UNIQUE (kind, name));
-CREATE TABLE hooksets (hookset INTEGER, hook INTEGER, PRIMARY KEY (hookset, hook)) WITHOUT ROWID;
-CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY, name TEXT UNIQUE, first INTEGER, last INTEGER, events INTEGER, denied INTEGER,
-    asked INTEGER, failed INTEGER, tools INTEGER, title TEXT, cwd TEXT, user TEXT);
-CREATE TABLE events (
-    id INTEGER PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, seq INTEGER, time INTEGER, run INTEGER,
-    event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, agent INTEGER, agent_type INTEGER,
-    ms REAL, duration REAL, by INTEGER, call TEXT, about TEXT, reason TEXT);
-CREATE TABLE cube (
-    bucket INTEGER, event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, n INTEGER,
-    PRIMARY KEY (bucket, event, tool, verdict, failed, hookset)) WITHOUT ROWID;
-CREATE TABLE hook_runs (
-    hook INTEGER, bucket INTEGER, runs INTEGER, denied INTEGER, failed INTEGER, skipped INTEGER,
-    PRIMARY KEY (hook, bucket)) WITHOUT ROWID;
-CREATE TABLE hook_times (
-    hook INTEGER, bucket INTEGER, slot INTEGER, n INTEGER, PRIMARY KEY (hook, bucket, slot)) WITHOUT ROWID;
-CREATE TABLE slowest (hook INTEGER, ms REAL, event INTEGER, PRIMARY KEY (hook, ms, event)) WITHOUT ROWID;
-"""
+TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 """The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
 
-INDICES = """
-CREATE INDEX IF NOT EXISTS by_time ON events (time, event, tool, verdict, failed, hookset, run);
-CREATE INDEX IF NOT EXISTS by_run ON events (run, time);
-"""
+INDICES: str = Path(__file__).with_name("indices.sql").read_text(encoding="utf-8")
 """Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""
 
 

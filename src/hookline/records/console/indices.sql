@@ -1,0 +1,2 @@
+CREATE INDEX IF NOT EXISTS by_time ON events (time, event, tool, verdict, failed, hookset, run);
+CREATE INDEX IF NOT EXISTS by_run ON events (run, time);
