@@ -15,7 +15,7 @@ from hookline.events import PreToolUse
 from hookline.hosts import judged_calls
 from hookline.hosts.judged_calls import leave, take
 from hookline.hosts.table import find
-from hookline.replies import NOTHING, ask, deny, rewrite
+from hookline.replies import NOTHING, ask, deny, rewrite, stop
 from tests.hosts.gateway.session import Session
 
 HOOKS = """
@@ -52,12 +52,14 @@ def test_a_note_is_good_for_one_call_of_the_same_kind(notes: Path) -> None:
     leave(find("claude"), (), [event(a=3)], ask("?"))
     leave(find("claude"), (), [event(a=4)], rewrite({"a": 5}))
     leave(find("openhands"), (), [event(a=7)], ask("?"))
+    leave(find("claude"), (), [event(a=8)], stop("enough"))
     leave(find("copilot"), (), [event("mcp__a__b-echo", a=6), event("mcp__a-b__echo", a=6)], NOTHING)
     wrong = [take("codex", ("--hooks", "h"), "echo", {"a": 1}), take("claude", (), "echo", {"a": 1}),
              take("claude", ("--hooks", "h"), "other", {"a": 1}), take("claude", (), "echo", {"a": 2}),
-             take("claude", (), "echo", {"a": 4}), take("openhands", (), "echo", {"a": 7})]  # fmt: skip
+             take("claude", (), "echo", {"a": 4}), take("openhands", (), "echo", {"a": 7}),
+             take("claude", (), "echo", {"a": 8})]  # fmt: skip
 
-    assert wrong == [False] * 6
+    assert wrong == [False] * 7
     assert [take("claude", ("--hooks", "h"), "echo", {"a": 1}) for _ in range(2)] == [True, False]
     assert take("claude", (), "echo", {"a": 3})
     assert take("claude", (), "echo", {"a": 5})

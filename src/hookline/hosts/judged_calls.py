@@ -41,7 +41,8 @@ def leave(host: Host, source: Sequence[str], events: Iterable[Event], reply: Rep
     """
     calls = [one for one in events if isinstance(one, PreToolUse) and one.tool_name.startswith("mcp__")]
     asks = (Decision.ASK,) if able(host, "ask") and able(host, "inside subagents") else ()
-    if not calls or reply.decision not in (Decision.PASS, Decision.ALLOW, *asks) or not folder().is_dir():
+    passes = reply.decision in (Decision.PASS, Decision.ALLOW, *asks) and not reply.stop
+    if not calls or not passes or not folder().is_dir():
         return
     given = calls[0].tool_input if reply.input is None else reply.input
     note = private_folder(folder()) / f"{_key(host.name, source, thaw(given))}.{os.urandom(6).hex()}"
