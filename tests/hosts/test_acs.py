@@ -17,6 +17,7 @@ import pytest
 
 from hookline import Hooks, ask, context, deny, rewrite
 from hookline.cli.main import main
+from hookline.core.engine import Approval
 from hookline.events import PostToolUse, PreToolUse
 from hookline.guards import commands, paths
 from hookline.hosts.acs import Guardian, canonical
@@ -109,6 +110,37 @@ def test_what_a_client_cannot_do_is_a_deny_and_on_record() -> None:
     assert asked(unable, acs.call("s", "rm"))["result"]["reason_codes"] == ["modify_unsupported"]
     findings = [row[0] for row in unable.db.execute("select finding from entry order by rowid")]
     assert findings == ["modify_unsupported", "entry"]
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_question_that_the_client_cannot_put_goes_to_the_inbox(granted: bool) -> None:
+    """Where people are named for it; a yes is an allow, and on record with the person's name."""
+    told: list[Any] = []
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: ask("sure?"), name="asks")
+    hooks.engine.fallback = lambda verdict: Approval(by="ada", how="page", granted=granted)
+    hooks.observe(told.append, inline=True)
+
+    result = asked(guardian(hooks), acs.call("s"))["result"]
+
+    assert result["decision"] == ("allow" if granted else "deny")
+    assert [one.approval.by for one in told if getattr(one, "approval", None)] == ["ada"]
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_what_is_asked_about_and_changed_is_never_let_through_unchanged(able: bool) -> None:
+    """ACS has no question about a change: the inbox decides, and what then runs is the changed call."""
+    hooks = Hooks()
+    hooks.add(PreToolUse, lambda event: ask("sure?") | rewrite({"command": "ls -l"}), name="asks")
+    refused = asked(guardian(hooks, asks=able), acs.call("s"))["result"]
+    hooks.engine.fallback = lambda verdict: True
+    approved = asked(guardian(hooks, asks=able), acs.call("s"))["result"]
+
+    assert refused["decision"] == "deny"
+    assert (approved["decision"], approved["modifications"]) == (
+        "modify",
+        {"parameter_overrides": {"command": "ls -l"}},
+    )
 
 
 def test_a_result_is_judged_and_can_be_replaced() -> None:

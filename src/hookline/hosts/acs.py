@@ -7,6 +7,7 @@ after errors. What was seen is kept in a database, so that a request counts once
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -24,14 +25,15 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine import Verdict
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.composition import answer_seconds
+from hookline.core.engine.hook_set import Fires, ask_people
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import extra
 from hookline.events import PreToolUse
 from hookline.hosts.acs_steps import Object, Refused, calls_in, event_of
-from hookline.replies import Decision
+from hookline.replies import NOTHING, Decision, Reply
 
-VERSION, SKEW_MS, ALGORITHM = "0.1.0", 300_000, "HMAC-SHA256"
+VERSION, SKEW_MS, TIMEOUT_MS, ALGORITHM = "0.1.0", 300_000, 20_000, "HMAC-SHA256"
 ERRORS = {
     -32700: "Parse error", -32600: "Invalid Request", -32602: "Invalid params", -32001: "UNSUPPORTED_VERSION",
     -32003: "CAPABILITY_NOT_NEGOTIATED", -32004: "SIGNATURE_INVALID", -32005: "REPLAY_DETECTED",
@@ -190,7 +192,7 @@ class Guardian:
         return {
             "type": "final", "acs_version": VERSION, "negotiated_version": VERSION, "methods_evaluated": known,
             "selected_transport": "http" if "http" in (said.get("transports_supported") or ()) else "stdio",
-            "signature_algorithms_supported": [ALGORITHM], "timeout_config": {"default_ms": 20_000},
+            "signature_algorithms_supported": [ALGORITHM], "timeout_config": {"default_ms": TIMEOUT_MS},
             "on_decision_failure": "deny", "skew_window_ms": SKEW_MS,
             "approver_types_supported": ["human"] if self.asks else [], "policy_requires_provenance": False,
             "agbom_serializations_supported": [], "trace_emission": {"otel": False, "ocsf": True},
@@ -223,20 +225,26 @@ class Guardian:
             return _decision(params, "deny", why or "stopped", **more)
         if verdict.decision is Decision.DEFER:
             return _decision(params, "defer", why or "later", defer_details=_DEFERRED, **more)
-        if verdict.decision is Decision.ASK and not self.asks:
-            return self._instead(
-                params, "approver_unavailable", f"a person must say yes, who cannot be asked: {why}", more
-            )
-        if verdict.decision is Decision.ASK:
-            return _decision(params, "ask", why or "?", ask_details={**_ASKED, "prompt": why}, **more)
         replaced = verdict.reply.output is not msgspec.UNSET
-        if verdict.reply.input is None and not replaced:
+        changed = verdict.reply.input is not None or replaced
+        if verdict.decision is Decision.ASK and self.asks and not changed:
+            return _decision(params, "ask", why or "?", ask_details={**_ASKED, "prompt": why}, **more)
+        if verdict.decision is Decision.ASK and not self._people_say_yes(verdict):
+            return self._instead(params, "approver_unavailable", f"a person must say yes first: {why}", more)
+        if not changed:
             return _decision(params, "allow", why, **more)
         if not self.modifies:
             return self._instead(params, "modify_unsupported", "a hook would change it, and the client cannot", more)
         content = verdict.output if isinstance(verdict.output, str) else json.dumps(verdict.output)
         changes = {"modified_content": content} if replaced else {"parameter_overrides": verdict.input}
         return _decision(params, "modify", why or "changed by a hook", modifications=changes, **more)
+
+    def _people_say_yes(self, verdict: Verdict) -> bool:
+        """Whether the inbox, if there is one, has a yes before the client gives up; ACS cannot ask about a change."""
+        answer_seconds.set(TIMEOUT_MS / 1000)
+        answer = asyncio.run(ask_people(self.hooks, verdict))
+        said = answer if isinstance(answer, Reply) else NOTHING
+        return answer is True or (said.decision is Decision.ALLOW and said.input is None)
 
     def _instead(self, params: Object, code: str, why: str, more: Object) -> Object:
         with self._lock:

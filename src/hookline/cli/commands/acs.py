@@ -7,12 +7,14 @@ import base64
 import binascii
 import os
 import sys
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from hookline.api import ask_inbox
 from hookline.cli.options import add_sources, hooks_of, parser, port
 from hookline.core.files import private_folder, state_folder
 from hookline.errors import ConfigError
@@ -29,6 +31,7 @@ def main(argv: list[str]) -> int:
     canonical({})  # what it needs is installed, or it does not begin
     database = args.state or private_folder(state_folder() / "acs") / "guardian.db"
     hooks = hooks_of(args)
+    hooks.engine.fallback = partial(ask_inbox, host="an ACS client")
     if args.audit:
         hooks.observe(AuditLog(args.audit), inline=True)
     guardian = Guardian(
