@@ -288,3 +288,22 @@ def test_a_path_that_is_swapped_meanwhile_leads_nowhere_else(top: Path, who: str
     done = confined(project(top, who), who, f"python3 -c {shlex.quote(RACE)}")
 
     assert done.stdout == "False\n"
+
+
+def test_a_shell_s_start_up_files_are_protected_where_the_home_folder_may_be_written_to(top: Path) -> None:
+    folder = project(top, who := next(iter(WHO)))  # which is the home folder, too
+    done = confined(
+        folder, who, "echo x >> .bashrc; mkdir -p .config/systemd/user; git config --global user.name b; echo y > z"
+    )
+
+    assert not any((folder / name).exists() for name in (".bashrc", ".config/systemd", ".gitconfig"))
+    assert (done.stderr.count("is protected"), (folder / "z").read_text()) == (3, "y\n")
+
+
+def test_a_submodule_can_be_added(top: Path) -> None:
+    """Its settings say where its folder is, which is in the project."""
+    folder = project(top, who := next(iter(WHO)))
+    add = "git clone -q . other && git -c protocol.file.allow=always submodule --quiet add ./other inner"
+    done = confined(folder, who, f"{add} && git -C inner log -1 --format=%s")
+
+    assert (done.stdout, done.stderr) == ("1\n", "")

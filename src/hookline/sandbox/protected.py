@@ -26,6 +26,10 @@ NAMES = frozenset(
     """.split()  # noqa: SIM905 - a column of quotes would not read better
 )
 """Settings of agents, editors and shells, wherever they lie in a project."""
+_AT_HOME = (".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile",
+            ".config/fish", ".config/git", ".config/systemd", ".config/autostart", ".config/hookline", ".gitconfig",
+            ".ssh", ".pam_environment", ".xprofile")  # fmt: skip
+"""What runs when a user logs in, opens a shell or uses git, where the home folder itself may be written to."""
 FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
 """Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
@@ -63,7 +67,9 @@ class ProtectedPaths:
     @classmethod
     def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
         """What is protected in some folders."""
-        also = [*policy.protect, *(place for root in roots for place in _named_by_settings(root))]
+        home = os.path.realpath(os.environ.get("HOME") or "/")
+        startup = [f"{home}/{name}" for name in _AT_HOME] if inside_any(home, roots) else []
+        also = [*policy.protect, *startup, *(place for root in roots for place in _named_by_settings(root))]
         return cls(roots, also, policy.unprotect, os.environ.get("PATH", ""))
 
     def places(self) -> list[str]:
