@@ -145,7 +145,7 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
 def _only_granted(before: Policy, call: str) -> None:
     """Take from a policy that a line's own text may say the sockets and tokens which no guard of the call grants."""
     granted = []
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, UsageError):
         granted = [parse([*words, "--", ":"])[0] for words in records(Path(f"{call}.policy").read_bytes())]
     before.sockets = tuple(path for path in before.sockets if any(path in one.sockets for one in granted))
     before.tokens = tuple(token for token in before.tokens if any(token in one.tokens for one in granted))

@@ -152,7 +152,7 @@ class Broker:
                 yield from self._stream_lookups(inside)
             else:
                 yield from self._connection(inside, words[0], int(words[1]))
-        except RefusedConnection as refused:
+        except (RefusedConnection, TimeoutError) as refused:
             self._tell("refused", f"a connection to `{self._shown(words)}`", str(refused))
             inside.reset()
         except (OSError, ValueError, IndexError, struct.error):

@@ -245,7 +245,7 @@ def copy_requests(inside: Stream, outside: Stream, edit: Callable[[list[bytes]],
         while chunked:
             count = yield from inside.line()
             yield from outside.send(count)
-            length = int(count.partition(b";")[0], 16)
+            length = _chunk_size(count.partition(b";")[0].strip())
             if length:
                 yield from inside.copy(outside, length + 2)
                 continue
@@ -253,6 +253,12 @@ def copy_requests(inside: Stream, outside: Stream, edit: Callable[[list[bytes]],
                 line = yield from inside.line()
                 yield from outside.send(line)
                 chunked = line != b"\r\n"
+
+
+def _chunk_size(digits: bytes) -> int:
+    if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+        raise RefusedConnection("the length of a request cannot be told")
+    return int(digits, 16)
 
 
 def fields(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
