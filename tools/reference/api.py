@@ -25,6 +25,7 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
      ("Hooks", "hook", "Hook", "Inbox", "Verdict", "Outcome", "Context", "Decision", "Reply", "Command", "Http",
       "Prompt", "AgentCheck", "McpTool", "Cedar", "Rego")),
     ("hookline.guards.paths", "Keep an agent inside a folder.", ("stay_inside",)),
+    ("hookline.guards.network", "Hosts that may be reached, by name.", ("only", "hosts_in_use")),
     ("hookline.guards.commands", "Commands that may not be run, or the only ones that may.",
      ("block", "only", "containing")),
     ("hookline.guards.secrets", "Credentials: stopped, or taken out.", ("block", "redact")),

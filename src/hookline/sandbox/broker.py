@@ -12,6 +12,7 @@ import _thread
 import os
 import struct
 import time
+from contextlib import suppress
 
 from hookline.core import template
 from hookline.sandbox import kernel, signals
@@ -80,7 +81,9 @@ class Broker:
 
     def _tell(self, kind: str, what: str, reason: str = "", advice: str = "") -> None:
         try:
-            self._channel.send(f"{kind}\0{what}\0{reason}\0{advice}".encode()[:4096])
+            self._channel.send(
+                "\0".join(part.replace("\0", "?")[:900] for part in (kind, what, reason, advice)).encode()
+            )
         except BlockingIOError:
             return
 
@@ -131,7 +134,8 @@ class Broker:
                 (level, kind, bytes(4) + data[8:12] + bytes(4) if level == 0 else data[:16] + bytes(4))
                 for level, kind, data in info
             ]
-            sock.sendmsg([reply], asked, 0, peer)
+            with suppress(OSError):  # it may have gone
+                sock.sendmsg([reply], asked, 0, peer)
 
     def _stream_lookups(self, stream: Stream) -> Steps[None]:
         while len(data := (yield from stream.fill(2))) >= 2:
