@@ -22,6 +22,10 @@ class KeptProcess:
     """One `hookline` command; `errors` is the file for what it says, of which the last line is shown."""
 
     log: Log
+    what: str
+    words: tuple[str, ...]
+    errors: str
+    env: dict[str, str]
 
     def __init__(self, what: str, words: tuple[str, ...], errors: str, env: dict[str, str], log: Log) -> None:
         self.what, self.words, self.errors, self.env, self.log = what, words, errors, env, log
