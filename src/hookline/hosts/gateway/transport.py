@@ -57,7 +57,7 @@ class Pipe:
         """Write one message; a reader that has left misses it."""
         data = encode_message(message)
         async with self._turn:
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(OSError):  # closed by its reader, or by us
                 if len(data) <= _AT_ONCE and sys.platform != "win32" and select.select([], [self._fd], [], 0)[1]:
                     os.write(self._fd, data)
                 else:
@@ -97,17 +97,18 @@ class ServerProgram:
 
     async def receive(self) -> AsyncIterator[Message]:
         """Its messages; what else it prints is said on stderr."""
-        async for line in read_lines(self._child.stdout, MOST_BYTES):
-            if len(line) > MOST_BYTES:
-                log.error("the server sent a message of more than %d bytes", MOST_BYTES)
-                return
-            try:
-                messages = read_messages(line)
-            except EventError:
-                log.warning("the server printed: %s", one_line(line.decode(errors="replace"), 200))
-                continue
-            for message in messages:
-                yield message
+        with os.fdopen(self._child.stdout, "rb", buffering=0) as stdout:
+            async for line in read_lines(stdout.fileno(), MOST_BYTES):
+                if len(line) > MOST_BYTES:
+                    log.error("the server sent a message of more than %d bytes", MOST_BYTES)
+                    return
+                try:
+                    messages = read_messages(line)
+                except EventError:
+                    log.warning("the server printed: %s", one_line(line.decode(errors="replace"), 200))
+                    continue
+                for message in messages:
+                    yield message
 
     async def close(self) -> str:
         """Close its stdin, wait, then end it and all that it started."""
@@ -122,8 +123,8 @@ class ServerProgram:
 
 
 def _copy(source: int, sink: int) -> None:
-    with contextlib.suppress(OSError):
-        while data := os.read(source, 65536):
+    with contextlib.suppress(OSError), os.fdopen(source, "rb", buffering=0) as stderr:
+        while data := stderr.read(65536):
             os.write(sink, data)
 
 
