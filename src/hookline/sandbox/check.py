@@ -109,13 +109,15 @@ def no_notifications() -> str:
 
 def report() -> int:
     """Print what is held here, line by line, and try it; 0 if lines can be confined."""
+    from textwrap import fill
+
     problem = missing(Policy())
     if sys.platform.startswith("linux"):
         from hookline.sandbox import kernel
 
         print(f"kernel     {os.uname().release} on {kernel.machine()}")
         for holds, what, how in [] if problem else held(found()):
-            print(f"  {'yes' if holds else 'no ':3}  {what}: {how}")
+            print(fill(f"  {'yes' if holds else 'no ':3}  {what}: {how}", 80, subsequent_indent=" " * 7))
     problem = problem or _trial()
     print(f"confine    {problem or 'works: a write outside was refused, and so was a blocked program'}")
     return 1 if problem else 0

@@ -25,7 +25,7 @@ class ConfinedLine:
     """A command, its variables and its policy, with the room that it was given and what is hidden from it.
 
     `owner` is a descriptor on which the exit code is told at once, besides the launcher; -1 for none. `ahead` are rules
-    for reading that were made before, and are used where they fit.
+    for reading, and `devices` those for writing without the line's folders, made before and used where they fit.
     """
 
     namespace = False
@@ -33,10 +33,11 @@ class ConfinedLine:
 
     def __init__(
         self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
-        owner: int = -1, ahead: ReadRules | None = None,
+        owner: int = -1, ahead: ReadRules | None = None, devices: PathRights | None = None,
     ) -> None:  # fmt: skip
         self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
         self.shown: dict[str, str] = {}
+        self._devices = devices
         self.hidden = hidden_places(policy, variables)
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
@@ -90,7 +91,8 @@ class ConfinedLine:
         if not version:
             return None
         tcp = 0 if self.policy.network != "hosts" or version < TCP_SINCE else CONNECT_TCP
-        rights = PathRights(version, reading=False, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
+        rights = None if tcp else self._devices
+        rights = rights or PathRights(version, reading=False, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
         rights.allow_writing(self.room.places)
         return rights
 
@@ -192,6 +194,7 @@ def _become(line: ConfinedLine, ready: int) -> None:
     try:
         try:
             doors = _own_network(line)
+            keep_sockets()
             rights = line.own_rights()  # made before its calls are handed over
             network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
             os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line, network), *doors))
@@ -200,7 +203,6 @@ def _become(line: ConfinedLine, ready: int) -> None:
         except (kernel.Unsupported, OSError) as error:
             say(kernel.why(error))
             os._exit(FAILED)
-        keep_sockets()
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         _execute(line.argv, line.environment)
     except FileNotFoundError:

@@ -175,6 +175,8 @@ class Originals:
         A script in a folder of PATH is what it is called: many scripts there are the same but for their names.
         """
         folder = path.rpartition("/")[0]
+        if folder in STANDARD and not self._writable(folder):
+            return []
         self.look()
         if folder in self._folders and (not file.is_binary or not self._writable(folder)):
             return []

@@ -36,7 +36,7 @@ from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import SCOPED_SINCE, ReadRules
+from hookline.sandbox.rules import SCOPED_SINCE, PathRights, ReadRules
 from hookline.sandbox.secret_places import HiddenPlaces
 from hookline.sandbox.writable_dirs import WritableDirs
 
@@ -149,7 +149,8 @@ class _WaitingCrew:
             os._exit(confined_line.FAILED)
         if not template.is_waiting(self._crews.requests):
             _rehearse()
-        ahead = self._crews.read_rules()
+        ahead, version = self._crews.read_rules(), kernel.landlock_version()
+        devices = PathRights(version, reading=False) if version else None
         descriptors = self._crews.next_request(1, FREE + 2)[1]
         kernel.die_with_parent(0)  # from here on the line has to be ended first
         status, order, *given = descriptors
@@ -166,7 +167,9 @@ class _WaitingCrew:
         if isinstance(found, int):
             return found
         policy, argv = found
-        line = confined_line.ConfinedLine(policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead)
+        line = confined_line.ConfinedLine(
+            policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead, devices=devices
+        )
         with suppress(BrokenPipeError):  # the owner has let go of its lines, and there will be no next one
             self._crews.note(template.TAKEN, b"", _note(policy.read, line.hidden.outside, line.hidden.shown))
         gc.enable()
@@ -175,8 +178,9 @@ class _WaitingCrew:
 
 def _rehearse() -> None:
     """Judge something, so that the memory which that writes to is this process's own before the line comes."""
-    for starts in (True, False):
-        seccomp.program(kernel.machine(), scoped_signals=kernel.landlock_version() >= SCOPED_SINCE, starts=starts)
+    for starts, reads in ((True, True), (True, False), (False, True), (False, False)):
+        scoped = kernel.landlock_version() >= SCOPED_SINCE
+        seccomp.program(kernel.machine(), scoped_signals=scoped, starts=starts, reads=reads)
     main.understood([*_USUAL.arguments(), "--", "true"])
     judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), OutsideResources(), Reporter(""))
     judge.look_around()
