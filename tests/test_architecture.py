@@ -12,6 +12,7 @@ import pytest
 
 import hookline
 from hookline.events import CATALOG
+from tests.tables import each
 
 SRC = Path(hookline.__file__).parent
 
@@ -288,7 +289,7 @@ def _core(imp: Import, module: str) -> str | None:
     return f"`{module or 'hookline'}` imports `{imp.module}`; the core needs the standard library and msgspec"
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
+@each("path", sources())
 def test_imports_keep_the_rule(path: Path) -> None:
     """Every import of every module points down, and pure and core modules import only what they may."""
     where = f"src/hookline/{path.relative_to(SRC)}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import ROOT, Block, Page, blocks, broken_links, slug, steady
+from tests.tables import each
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ELSEWHERE = "<!-- environment: "  # pages for a framework: tests/frameworks/test_pages.py runs them in its environment
@@ -44,7 +45,7 @@ def test_the_block_runs_and_prints_what_the_page_says(path: Path, index: int, pa
     page.run_to(index)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@each("path", PAGES)
 def test_relative_links_lead_somewhere(path: Path) -> None:
     """Every link to a file or a heading of the project finds it."""
     assert broken_links(path) == []

@@ -15,6 +15,7 @@ from hookline.guards import commands
 from hookline.replies import Decision
 from tests.guards.evasions import DENIED_COMMANDS, DOUBTED_COMMANDS
 from tests.guards.ordinary import COMMANDS
+from tests.tables import each
 
 FORBIDDEN = ["rm -rf *", "sudo *", "git push --force *", "dd *", "chmod -R 777 *"]
 
@@ -32,13 +33,13 @@ async def decided(hook: Any, line: Any, tool: str = "Bash", **given: Any) -> Dec
     return (await hooks.fire(event)).decision
 
 
-@pytest.mark.parametrize("line", DENIED_COMMANDS, ids=shown)
+@each("line", DENIED_COMMANDS)
 async def test_a_forbidden_command_is_seen_through_any_disguise(line: str) -> None:
     """Quoting, wrappers, nested shells, flags in any order: it is still that command."""
     assert await decided(commands.block(FORBIDDEN), line) is Decision.DENY
 
 
-@pytest.mark.parametrize("line", DOUBTED_COMMANDS, ids=shown)
+@each("line", DOUBTED_COMMANDS)
 async def test_what_cannot_be_told_is_never_passed_over(line: str) -> None:
     """It is asked about, or denied when the user chose so."""
     asked = await decided(commands.block(FORBIDDEN), line)
@@ -48,7 +49,7 @@ async def test_what_cannot_be_told_is_never_passed_over(line: str) -> None:
     assert denied is Decision.DENY
 
 
-@pytest.mark.parametrize("line", COMMANDS, ids=shown)
+@each("line", COMMANDS)
 async def test_ordinary_lines_pass(line: str) -> None:
     """A guard that cries wolf is switched off."""
     assert await decided(commands.block(FORBIDDEN), line) is Decision.PASS

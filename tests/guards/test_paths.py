@@ -16,6 +16,7 @@ from hookline.guards import commands, paths
 from hookline.replies import Decision
 from tests.guards.evasions import DOUBTED_LINES, OUTSIDE_LINES
 from tests.guards.ordinary import LINES
+from tests.tables import each
 
 
 def shown(line: Any) -> str:
@@ -220,13 +221,13 @@ async def test_a_path_that_stays_inside_passes(project: Path, path: str) -> None
     assert await decided(guarded(project), project, "Write", given) is Decision.PASS
 
 
-@pytest.mark.parametrize("line", OUTSIDE_LINES, ids=shown)
+@each("line", OUTSIDE_LINES)
 async def test_a_line_that_writes_outside_is_denied(project: Path, line: str) -> None:
     """Redirections, folders changed on the way, and the programs people write with."""
     assert await decided(guarded(project), project, "Bash", {"command": line}) is Decision.DENY
 
 
-@pytest.mark.parametrize("line", DOUBTED_LINES, ids=shown)
+@each("line", DOUBTED_LINES)
 async def test_a_line_that_does_not_tell_is_never_passed_over(project: Path, line: str) -> None:
     """It is asked about, or denied when the user chose so."""
     asked = await decided(guarded(project), project, "Bash", {"command": line})
@@ -546,7 +547,7 @@ async def test_files_that_hold_secrets_are_not_read(own: Path, monkeypatch: pyte
         event = PreToolUse(cwd=str(own), tool_name=tool, tool_input=given)
         return (await hooks.fire(event)).decision == Decision.DENY
 
-    for path, expected in [*((each, True) for each in secret), *((each, False) for each in plain)]:
+    for path, expected in [*((name, True) for name in secret), *((name, False) for name in plain)]:
         assert await denied(hooks, "Read", file_path=path) == expected, path
         assert await denied(hooks, "Bash", command=f"cat {path}") == expected, path
         assert await denied(hooks, "mcp__fs__read_file", path=path) == expected, path

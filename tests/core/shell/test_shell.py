@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hookline.core.shell import Redirect, SimpleCommand, parse_line, parser, writes
 from hookline.core.shell.programs.table import every_name
+from tests.tables import each
 
 BASH = shutil.which("bash")
 
@@ -294,7 +295,7 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize("line", SEEN)
+@each("line", SEEN)
 def test_rm_is_seen_through_any_disguise(line: str) -> None:
     """Quoting, wrapping, nesting and substitution do not hide a command."""
     assert "rm" in names(line)
@@ -468,7 +469,7 @@ DOUBT = [
 ]
 
 
-@pytest.mark.parametrize("line", DOUBT, ids=lambda line: ascii(line)[:40])
+@each("line", DOUBT)
 def test_what_cannot_be_told_is_said(line: str) -> None:
     """A line whose commands depend on something else is never passed off as understood."""
     assert parse_line(line).undecidable

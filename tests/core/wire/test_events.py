@@ -9,6 +9,7 @@ from hookline.core.wire import claude
 from hookline.errors import EventError, UnknownEvent
 from hookline.events import CATALOG, FileChanged, PostToolUse, PreCompact, PreToolUse, SessionStart
 from tests.core.wire.samples import CONTRACT, EVENTS, SEED_FIELDS, every_input, full_input, least
+from tests.tables import each
 
 INPUTS = every_input()
 
@@ -27,7 +28,7 @@ def test_every_field_of_the_contract_is_a_field_of_the_event(name: str) -> None:
     assert set(CATALOG[name].cls.__struct_fields__) - {"timestamp", "extra"} == fields
 
 
-@pytest.mark.parametrize("name, payload", INPUTS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(INPUTS)])
+@each("name, payload", INPUTS)
 def test_every_input_comes_back_as_it_went_in(name: str, payload: dict[str, Any]) -> None:
     """Decoded and encoded again, an input says what it said; a null that the wire may leave out is left out."""
     raw = json.dumps(payload, separators=(",", ":")).encode()

@@ -12,6 +12,7 @@ from hookline.guards import approvals
 from hookline.guards.permissions import Rules, decide, edits_only, reads_only
 from hookline.replies import Decision
 from tests.guards.permissions.lines import MORE_THAN_READING, READING, table
+from tests.tables import each
 
 WORLD = ["a", "b", "src/b", "sub/deeper/x"]
 
@@ -35,7 +36,7 @@ def same_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("lines") / "project")
 
 
-@pytest.mark.parametrize("line", table(MORE_THAN_READING))
+@each("line", table(MORE_THAN_READING))
 async def test_a_line_that_may_do_more_than_read_is_asked_about(line: str, same_project: Path) -> None:
     """In every mode that asks, by the approving guard too; one that runs no program of its own writing is no edit."""
     cwd = str(same_project)
@@ -49,7 +50,7 @@ async def test_a_line_that_may_do_more_than_read_is_asked_about(line: str, same_
     assert (await hooks.fire(request)).decision is not Decision.ALLOW
 
 
-@pytest.mark.parametrize("line", table(READING))
+@each("line", table(READING))
 def test_a_line_that_only_reads_needs_no_question(line: str, same_project: Path) -> None:
     """People are not asked about looking, in no mode."""
     cwd = str(same_project)
