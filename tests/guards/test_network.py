@@ -90,7 +90,12 @@ async def test_without_confinement_the_text_is_judged(project: Path) -> None:
     )
 
     assert found == rows
+    note = PreToolUse(
+        tool_name="Write", tool_input={"file_path": "a", "content": "https://evil.example/"}, cwd=str(project)
+    )
+
     assert (await hooks.fire(fetch)).decision is Decision.DENY
+    assert (await hooks.fire(note)).decision is Decision.PASS
 
 
 @pytest.mark.parametrize("hosts", [[], ["http://x"], ["*"]])

@@ -33,6 +33,8 @@ _URL = re.compile(r"\b(?:https?|wss?|ssh|git|ftp)://(?:[^\s/@'\"]*@)?(\[[^\]]+\]
 _SECURE_COPY = re.compile(r"(?<![\w/:.-])[\w.-]+@([\w-]+(?:\.[\w-]+)+):(?!\d)")
 _PORTS = {"http": 80, "ws": 80, "ssh": 22, "git": 9418, "ftp": 21}
 _REFUSED = re.compile(r"refused to look up `([\w.-]+)`")
+_ADDRESSES = ("url", "uri", "href", "link", "endpoint")
+"""How the names of parameters end in which a tool is given an address."""
 _MOST_ASKED = 3
 
 
@@ -58,13 +60,10 @@ def only(
         raise HookError(str(error)) from None
     if not known:
         raise HookError("name at least one host; `confine --no-network` closes the network")
-    policy = Policy(
-        None,
-        hosts=known,
-        sockets=tuple(os.path.expandvars(path) for path in sockets),
-        tokens=tuple(tokens),
-        host_guard=name,
-    )
+    doors, swapped = tuple(os.path.expandvars(path) for path in sockets), tuple(tokens)
+
+    def policy(*others: str) -> Policy:
+        return Policy(None, hosts=(*known, *others), sockets=doors, tokens=swapped, host_guard=name)
 
     async def judge(event: PreToolUse | PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
         if not isinstance(event, PreToolUse):
@@ -72,11 +71,10 @@ def only(
         if not sandboxing.applies_to(event, confine):
             return _judged(event, judged)
         if not ask_for_others:
-            return sandboxing.hold(event, policy)
+            return sandboxing.hold(event, policy())
         answers = _Answers(ctx.project_dir or event.cwd, name)
         asked = answers.open()[:_MOST_ASKED]
-        wider = _with_hosts(policy, (*known, *answers.allowed, *asked))
-        held = sandboxing.hold(event, wider)
+        held = sandboxing.hold(event, policy(*answers.allowed, *asked))
         if not asked:
             return held
         answers.ask(asked, sandboxing.call_file(event, sandboxing.line_of(event)))
@@ -89,15 +87,10 @@ def only(
     return msgspec.structs.replace(hook, confines=sandboxing.checked(confine) == "auto")
 
 
-def _with_hosts(policy: Policy, hosts: tuple[str, ...]) -> Policy:
-    """The same policy with other hosts."""
-    return Policy(None, hosts=hosts, sockets=policy.sockets, tokens=policy.tokens, host_guard=policy.host_guard)
-
-
 def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
     """What the text of a call says: a web tool's address is certain, a line's is worth a question."""
-    for value in event.tool_input.values():
-        found = _URL.match(value) if isinstance(value, str) else None
+    for key, value in event.tool_input.items():
+        found = _URL.match(value.strip()) if isinstance(value, str) and key.lower().endswith(_ADDRESSES) else None
         if found and not _allowed(found, hosts):
             return deny(f"`{found[1]}` is not among the hosts")
     for line in shell_lines(event):

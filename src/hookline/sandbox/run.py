@@ -173,7 +173,10 @@ class _Watch:
                     alive = self._serve(listener, what) and alive
                     self._settle(listener, ends)
                 elif fd == told:
-                    alive = self._listen_to_broker() and alive
+                    if not self._report_egress():
+                        say("the broker was ended, and so is the line")
+                        self._end(FAILED << 8)
+                        alive = False
                 elif fd == ends:
                     events.unregister(ends)
                     self._tell_end()
@@ -185,17 +188,14 @@ class _Watch:
         self._finish()
         return 0
 
-    def _listen_to_broker(self) -> bool:
-        """Report what the broker refused; without a broker the line is ended."""
+    def _report_egress(self) -> bool:
+        """Say what the broker refused; whether it is still there."""
         rows = self._egress.reports() if self._egress else []
         for kind, *words in rows or ():
             if kind == "refused" and self._egress:
                 self._caller.say(self._egress.refusal(*words))
             else:
                 self._caller.saw(kind, words[0])
-        if rows is None:
-            say("the broker was ended, and so is the line")
-            self._end(FAILED << 8)
         return rows is not None
 
     def _end(self, status: int) -> None:
@@ -251,7 +251,7 @@ class _Watch:
         if not self._running:
             return
         self._running = False
-        self._listen_to_broker()
+        self._report_egress()
         self._supervisor.finish()
         self._caller.finish()
         code = os.waitstatus_to_exitcode(status)

@@ -58,13 +58,8 @@ class Sockets:
 
     def table(self) -> Table:
         """The calls that make a socket, or name whom it talks to."""
-        return {
-            "socket": self._kind,
-            "socketpair": self._pair,
-            "connect": self._connect,
-            "bind": self._bind,
-            "listen": self._listen,
-        }
+        made: Table = {"connect": self._connect, "bind": self._bind, "listen": self._listen}
+        return made | {"socket": self._kind, "socketpair": self._pair}
 
     def _kind(self, _name: str, notice: Notice) -> Refusal | None:
         """Say why there is no such socket; families that no program needs are unknown here."""
@@ -83,11 +78,9 @@ class Sockets:
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
             raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
         ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
-        inherit = not kind & _socket.SOCK_CLOEXEC
+        inherit, listener = not kind & _socket.SOCK_CLOEXEC, self._line.listener
         try:
-            numbers = [
-                kernel.add_descriptor(self._line.listener, notice[0], end.fileno(), inherit=inherit) for end in ends
-            ]
+            numbers = [kernel.add_descriptor(listener, notice[0], end.fileno(), inherit=inherit) for end in ends]
         finally:
             for end in ends:
                 end.close()
