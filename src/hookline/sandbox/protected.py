@@ -12,24 +12,15 @@ import time
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
+from hookline.sandbox.secret_places import read_table
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAMES = frozenset(
-    """
-    .claude .claude.json .mcp.json .codex .gemini .qwen .copilot .kimi-code .grok .vibe .openhands .cline .clinerules
-    .opencode opencode.json opencode.jsonc crush.json .crush.json .cursor .windsurf .codeium .factory .kiro .augment
-    .vscode .idea .devcontainer .envrc
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
+NAMES = frozenset(read_table("settings"))
 """Settings of agents, editors and shells, wherever they lie in a project."""
-_AT_HOME = (".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile",
-            ".config/fish", ".config/git", ".config/systemd", ".config/autostart", ".config/hookline", ".gitconfig",
-            ".ssh", ".pam_environment", ".xprofile")  # fmt: skip
-"""What runs when a user logs in, opens a shell or uses git, where the home folder itself may be written to."""
 FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
 """Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
@@ -68,7 +59,7 @@ class ProtectedPaths:
     def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
         """What is protected in some folders."""
         home = os.path.realpath(os.environ.get("HOME") or "/")
-        startup = [f"{home}/{name}" for name in _AT_HOME] if inside_any(home, roots) else []
+        startup = [f"{home}/{name}" for name in read_table("home")] if inside_any(home, roots) else []
         also = [*policy.protect, *startup, *(place for root in roots for place in _named_by_settings(root))]
         return cls(roots, also, policy.unprotect, os.environ.get("PATH", ""))
 

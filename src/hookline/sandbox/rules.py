@@ -7,7 +7,7 @@ import stat
 import sys
 
 from hookline.sandbox import kernel
-from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around
+from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -29,24 +29,6 @@ SCOPED_SINCE = 6
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
            "/dev/shm", "/dev/dri")  # fmt: skip
 """What programs write to as a matter of course; none of it is anybody's file."""
-SYSTEM = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/sys", "/nix", "/snap",
-    *(f"/etc/{name}" for name in (
-        "alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "crypto-policies", "debian_version",
-        "default/locale", "environment", "fonts", "gai.conf", "gitattributes", "gitconfig", "group", "gss", "host.conf",
-        "hostname", "hosts", "inputrc", "issue", "ld.so.cache", "ld.so.conf",
-        "ld.so.conf.d", "ld.so.preload", "locale.alias", "locale.conf", "localtime", "lsb-release", "machine-id",
-        "magic", "mailcap", "manpath.config", "mime.types", "mtab", "nanorc", "networks", "nsswitch.conf",
-        "npmrc", "openssl", "os-release", "passwd", "perl", "pip.conf", "pki", "profile", "profile.d", "protocols",
-        "python3", "python3.11", "python3.12", "python3.13", "redhat-release", "resolv.conf", "rpc", "services",
-        "shells", "skel", "ssh/ssh_config", "ssh/ssh_config.d", "ssh/ssh_known_hosts", "ssl/certs", "ssl/openssl.cnf",
-        "static", "subgid", "subuid", "system-release", "terminfo", "timezone", "tmux.conf", "vim", "wgetrc",
-        "xattr.conf", "xdg", "zsh")),
-    *(f"/var/{name}" for name in ("cache/fontconfig", "cache/man", "lib/dpkg", "lib/ca-certificates", "lib/rpm")),
-    *(f"/run/{name}" for name in ("systemd/resolve/resolv.conf", "systemd/resolve/stub-resolv.conf", "resolvconf",
-                                  "NetworkManager/resolv.conf", "current-system", "opengl-driver")),
-)  # fmt: skip
-"""What programs must read to run at all, where reading is restricted."""
 
 _OWN = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """This interpreter and Hookline: the supervisor, which has the same rules, reads modules as it needs them."""
@@ -133,7 +115,11 @@ class ReadRules:
         return self._rights
 
     def _grant(self, rights: PathRights) -> None:
-        tops = ["/"] if self._read is None else [os.path.realpath(path) for path in (*self._read, *SYSTEM, *_OWN)]
+        tops = (
+            ["/"]
+            if self._read is None
+            else [os.path.realpath(path) for path in (*self._read, *read_table("system"), *_OWN)]
+        )
         if self._read is None:
             rights.allow_listing()
         hidden = [*self._hidden.outside, "/dev"]

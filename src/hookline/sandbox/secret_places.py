@@ -15,24 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-_TABLE = """\
-~/.ssh ~/.gnupg ~/.aws ~/.azure ~/.kube ~/.config/gcloud ~/.config/gh ~/.config/hub ~/.config/glab-cli ~/.config/op
-~/.config/doctl ~/.config/hcloud ~/.config/rclone ~/.config/sops ~/.config/age ~/.config/stripe ~/.config/ngrok ~/.fly
-~/.config/github-copilot ~/.docker/config.json="auth" ~/.config/containers/auth.json ~/.netrc ~/.git-credentials
-~/.config/git/credentials ~/.npmrc=_auth ~/.yarnrc.yml=AuthToken ~/.pypirc ~/.cargo/credentials ~/.gem/credentials
-~/.cargo/credentials.toml ~/.m2/settings.xml=<password ~/.m2/settings-security.xml ~/.gradle/gradle.properties=assword
-~/.terraform.d/credentials.tfrc.json ~/.s3cfg ~/.boto ~/.pgpass ~/.my.cnf ~/.mylogin.cnf ~/.vault-token ~/.databrickscfg
-~/.kaggle/kaggle.json ~/.huggingface/token ~/.cache/huggingface/token ~/.smbcredentials ~/.Xauthority ~/.password-store
-~/.local/share/keyrings ~/.local/share/kwalletd ~/.mozilla ~/.thunderbird ~/.config/chromium ~/.config/google-chrome
-~/.config/microsoft-edge ~/.config/BraveSoftware ~/.config/vivaldi ~/.config/opera ~/snap/firefox/common/.mozilla
-~/snap/chromium/common/chromium ~/.config/Signal ~/.config/Slack ~/.config/discord ~/.config/filezilla ~/.electrum
-~/.bitcoin ~/.ethereum ~/.bash_history ~/.zsh_history ~/.histfile ~/.python_history ~/.node_repl_history ~/.irb_history
-~/.psql_history ~/.mysql_history ~/.sqlite_history ~/.rediscli_history ~/.viminfo ~/.local/share/fish/fish_history
-~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json ~/.local/state/hookline
-/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/ssl/private /etc/krb5.keytab /run/secrets /run/credentials
-/var/run/secrets
-"""
-_PLACES = [row.partition("=")[::2] for row in _TABLE.split()]
+
+def read_table(name: str) -> list[str]:
+    """The words of one part of the table of places."""
+    with open(os.path.join(os.path.dirname(__file__), "places.txt")) as file:
+        return file.read().partition(f"[{name}]")[2].partition("\n")[2].partition("\n[")[0].split()
+
+
+_PLACES = [row.partition("=")[::2] for row in read_table("secrets")]
 """Each place, and the text that a file must hold to count: without it, a tool's settings are only settings."""
 _PUBLIC = ("known_hosts", "known_hosts2", "known_hosts.old", "config", "config.d", "authorized_keys")
 """What lies in `~/.ssh` and is no secret, besides `*.pub`: without it, no push over ssh finds its host."""
