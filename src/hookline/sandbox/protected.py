@@ -12,7 +12,7 @@ import time
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.secret_places import read_table
+from hookline.sandbox.secret_places import FREE, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 NAMES = frozenset(read_table("settings"))
 """Settings of agents, editors and shells, wherever they lie in a project."""
-FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
-"""Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
 _PLAIN = {name for name in NAMES if name[0] != "."} | {*GIT_FILES, "hooks"}
 """Names that count and do not start with a dot."""

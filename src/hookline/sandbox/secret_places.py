@@ -22,6 +22,8 @@ def read_table(name: str) -> list[str]:
         return file.read().partition(f"[{name}]")[2].partition("\n")[2].partition("\n[")[0].split()
 
 
+FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
+"""Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 _PLACES = [row.partition("=")[::2] for row in read_table("secrets")]
 """Each place, and the text that a file must hold to count: without it, a tool's settings are only settings."""
 _PUBLIC = ("known_hosts", "known_hosts2", "known_hosts.old", "config", "config.d", "authorized_keys")

@@ -13,6 +13,7 @@ from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, known, names, program
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
+from hookline.sandbox.secret_places import FREE, read_table
 
 
 class Mode(StrEnum):
@@ -50,15 +51,12 @@ RUNS_LATER = PROTECTED - {".env", ".ssh"}
 """Those of them that no allow rule reaches either, as in Claude Code."""
 SETS_UP = PROTECTED | frozenset(
     """
-    .githooks .devcontainer .codex .gemini .qwen .copilot .kimi-code .grok .vibe .openhands .cline .clinerules .opencode
-    .cursor .windsurf .codeium .factory .kiro .augment opencode.json opencode.jsonc crush.json .crush.json
-    sitecustomize.py usercustomize.py managed-settings.json .github/hooks .config/git .config/hookline .config/crush
-    .config/goose .config/opencode .config/fish .venv/bin venv/bin node_modules/.bin
+    .githooks sitecustomize.py usercustomize.py managed-settings.json .github/hooks .config/git .config/hookline
+    .config/crush .config/goose .config/opencode .config/fish .venv/bin venv/bin node_modules/.bin
     """.split()  # noqa: SIM905
 )
+SETS_UP |= frozenset(read_table("settings"))
 """All that sets up an agent, an editor, git or a shell to run something, or to ask no hooks."""
-_FREE = frozenset({"plans", "projects", "todos", "worktrees", "memories", "tmp", "sessions"})
-"""Folders in an agent's own one that it has its model write to: plans, memories, work trees."""
 
 
 def mode_named(value: object) -> Mode | None:
@@ -70,7 +68,7 @@ def protected_name(path: str, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name on the way to a path, whatever its capitals: there are disks to which `.GIT` is `.git`."""
     parts = [part for part in path.lower().split("/") if part]
     for part, after in zip(parts, [*parts[1:], ""], strict=False):
-        if part in names and after not in _FREE:
+        if part in names and after not in FREE:
             return part
         if f"{part}/{after}" in names:
             return f"{part}/{after}"
