@@ -13,6 +13,7 @@ from hookline.cli.main import main
 from hookline.processes.service.leaf_keeper import SinkKeeper
 from hookline.processes.service.pool import Log
 from hookline.records.audit.log_file import AuditFile
+from hookline.records.audit.push import push_states
 
 
 @pytest.fixture
@@ -43,17 +44,33 @@ def test_a_sink_in_the_settings_is_pushed_to(home: Path, capsys: pytest.CaptureF
     settings(home, {"sink": f"file:{home / 'out'}"})
     keeper._look()
     deadline = time.monotonic() + 50
-    while not (home / "out").exists() and time.monotonic() < deadline:
+    while not (pushed := push_states()) or not pushed[0].sent:
+        assert time.monotonic() < deadline
         os.sched_yield()
     main(["service", "status", "--json"])
-    [pushed] = json.loads(capsys.readouterr().out)["push"]
+    [shown] = json.loads(capsys.readouterr().out)["push"]
     settings(home, {})
     keeper._look()
 
     assert (home / "out").read_bytes() == log.path.read_bytes()
-    assert pushed["to"] == f"file:{home / 'out'}"
+    assert shown["to"] == f"file:{home / 'out'}"
     assert keeper.status()["pid"] is None
     assert (home / "service.log").read_text().endswith("push: no sink is named any more\n")
+
+
+def test_another_receiver_in_the_settings_is_noticed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that pushes ends by itself, and the service starts it again with the settings as they are."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("hookline.cli.commands.evidence._LOOK", 0.01)
+    log = AuditFile(home / "state" / "hookline" / "log" / "audit.jsonl")
+    log.path.parent.mkdir(parents=True)
+    log.append([{"n": 1}])
+    (home / "next.json").write_text(json.dumps({"sink": f"file:{home / 'b'}"}))
+    receiver = f"cat > {home}/a; mv {home}/next.json {home}/.claude/settings.json"  # it edits the settings itself
+    settings(home, {"sink": f"exec:sh -c '{receiver}'"})
+
+    assert main(["audit", "push", "--follow"]) == 0
+    assert (home / "a").read_bytes() == log.path.read_bytes()
 
 
 def test_settings_that_cannot_be_understood_are_told(home: Path) -> None:
@@ -64,6 +81,8 @@ def test_settings_that_cannot_be_understood_are_told(home: Path) -> None:
     keeper = SinkKeeper(str(state), said, str(home))
     keeper._look()
     assert keeper.process is not None
+    assert keeper.process.stdin is not None
+    keeper.process.stdin.close()  # as the end of the service does: otherwise it pauses before it ends
     keeper.process.wait(50)
     keeper.has_ended()
 

@@ -6,6 +6,7 @@ import json
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -195,6 +196,25 @@ def test_a_collector_that_refuses_gets_the_batch_again(log: AuditFile) -> None:
         Pusher(log.path, f"http://localhost:{server.port}").until_sent()
 
     assert len(server.requests[-1][2]["resourceLogs"]) == 3
+
+
+def test_a_receiver_that_answers_nonsense_gets_the_batch_again(log: AuditFile) -> None:
+    """Whatever it says instead of HTTP, it has not said that it took the records."""
+    write(log, 1)
+    for nonsense in (b"", b"hello\r\n\r\n", b"HTTP/1.1 99999 x\r\n\r\n"):
+        with socket.create_server(("localhost", 0)) as server:
+            thread = threading.Thread(target=_answer, args=(server, nonsense))
+            thread.start()
+            with pytest.raises(AuditError):
+                Pusher(log.path, f"http://localhost:{server.getsockname()[1]}").until_sent()
+            thread.join()
+
+
+def _answer(server: socket.socket, data: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1 << 16)
+        connection.sendall(data)
 
 
 def test_half_written_lines_wait_until_they_are_whole(tmp_path: Path, log: AuditFile) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import os
+import select
 import sys
 import threading
 from pathlib import Path
@@ -19,6 +21,9 @@ from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.signing import SigningKey, verified_note
 from hookline.records.audit.statement import signed_statement
 from hookline.settings.load import load
+
+_LOOK, _PAUSE = 5.0, 60.0
+"""Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
 
 
 def checkpoint_flags(flags: argparse.ArgumentParser) -> None:
@@ -68,12 +73,16 @@ def prove(args: argparse.Namespace) -> int:
 
 
 def push(args: argparse.Namespace) -> int:
-    """Send what the receivers do not have yet; with `--follow` until it is ended."""
-    pushers = [Pusher(path or default_log(), to, form) for path, to, form in _wanted(args)]
-    if not pushers:
-        raise AuditError('no receiver; name one with `--to`, or in your settings: {"sink": "syslog+tls://HOST:6514"}')
-    for one in pushers:
-        one.acquire()
+    """Send what the receivers do not have yet; with `--follow` until it is ended, or the settings name others."""
+    try:
+        wanted = _wanted(args)
+        pushers = [Pusher(path or default_log(), to, form) for path, to, form in wanted]
+        for one in pushers:
+            one.acquire()
+    except AuditError:
+        if args.until_eof:  # the service starts this again: not at once, with the same settings
+            select.select([0], [], [], _PAUSE)
+        raise
     if not args.follow:
         print("\n".join(f"{one_line(one.state.to)}: {one.until_sent()} records sent" for one in pushers))
         return 0
@@ -82,10 +91,11 @@ def push(args: argparse.Namespace) -> int:
     for thread in threads:
         thread.start()
     with contextlib.suppress(KeyboardInterrupt):
-        while args.until_eof and sys.stdin.buffer.read(1):
-            pass
-        if not args.until_eof:
-            threads[0].join()
+        while _wanted(args) == wanted:
+            if not args.until_eof:
+                stop.wait(_LOOK)
+            elif select.select([0], [], [], _LOOK)[0] and not os.read(0, 1024):
+                break
     stop.set()
     for thread in threads:
         thread.join()
@@ -97,8 +107,11 @@ def _wanted(args: argparse.Namespace) -> list[tuple[str, str, str]]:
     if args.to:
         return [(args.file or "", args.to, args.format)]
     files = load(setting_sources="user", headers=False).files
-    found = [file.raw["sink"] for file in files if file.source.kind in ("user", "managed") and "sink" in file.raw]
-    return [(path or args.file or "", to, form) for raw in found for path, to, form in sinks_in(raw)]
+    raw = [file.raw["sink"] for file in files if file.source.kind in ("user", "managed") and "sink" in file.raw]
+    found = [(path or args.file or "", to, form) for one in raw for path, to, form in sinks_in(one)]
+    if not found:
+        raise AuditError('no receiver; name one with `--to`, or in your settings: {"sink": "syslog+tls://HOST:6514"}')
+    return found
 
 
 def verify_checkpoint(log: str, checkpoint: Path, vkey: str) -> str:

@@ -98,8 +98,13 @@ class Pusher:
             return 0
         lines = batch.lines
         records = [record for line in lines if (record := read_object(line)) is not None]
-        if records:
-            self._send(records)
+        try:
+            if records:
+                self._send(records)
+        except OSError:
+            raise
+        except Exception as problem:  # a receiver may answer anything; what it took is not known then
+            raise OSError(f"{type(problem).__name__}: {problem}") from problem
         first, last = link_before(lines[0]), link_of(lines[-1])
         if first is not None and self.state.last.seq and first.seq > self.state.last.seq:
             self.state.missing += first.seq - self.state.last.seq
