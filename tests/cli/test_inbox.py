@@ -290,3 +290,18 @@ def test_a_gate_that_hangs_is_told_to_the_same_people(office: Office) -> None:
     assert said["decision"] == "deny"
     told = [json.loads(line)["title"] for line in box.read_text().splitlines()]
     assert any("timed out" in title or "could not be asked" in title for title in told), told
+
+
+def test_denials_of_guards_count_as_well(office: Office) -> None:
+    """`hookline guard` in a settings file: the third denial is a burst; a worker that gets warm tells nothing."""
+    box = office.desk.base / "alerts"
+    people = {"ada": [{"type": "command", "command": ["/bin/sh", "-c", f"cat >> {box}; echo >> {box}"]}]}
+    office.configure({"approvals": {"people": people, "alerts": {"denials": 3}}})
+    office.desk.warm()
+    for _ in range(3):
+        assert "rm -rf" in office.desk.guard().stdout
+    until(lambda: box.exists() and box.read_text().endswith("\n"))
+
+    [told] = [json.loads(line) for line in box.read_text().splitlines()]
+    assert told["title"] == "3 calls were denied in 300 s"
+    assert told["text"].startswith("the last one: Bash: ")

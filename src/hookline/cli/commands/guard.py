@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -23,7 +25,7 @@ from hookline.guards import approvals, commands, paths, protect, secrets
 from hookline.hosts.answer import answer
 from hookline.processes.loop import run
 from hookline.processes.stdout import claim_stdout
-from hookline.replies import Reply
+from hookline.replies import Decision, Reply
 
 FAILED = 2
 _REFUSAL = "the guard cannot judge this: {}"
@@ -245,10 +247,26 @@ async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
                 print(said.text, file=sys.stderr)
             else:
                 _write(stdout, said.text.encode())
+            if said.denied and _alerts_wanted():
+                from hookline.records.approvals.alerts import alert
+
+                await alert("denied", "", f"the last one: {said.denied}")
             return said.code
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
             _write(stdout, await answer(hooks, line, _LineCodec()))
     return 0
+
+
+def _alerts_wanted() -> bool:
+    """Whether settings mention alerts: a look at two files, so that a guard imports nothing for those who want none."""
+    if "HOOKLINE_REHEARSAL_0" in os.environ:
+        return False
+    own = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"), "settings.json")  # noqa: PTH111, PTH118
+    for path in (own, "/etc/claude-code/managed-settings.json"):
+        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - `pathlib` is slower, and this is a gate
+            if b'"alerts"' in file.read():
+                return True
+    return False
 
 
 def _write(stdout: BinaryIO, said: bytes) -> None:
@@ -261,6 +279,7 @@ class _HookOutput(Struct, frozen=True):
 
     text: str
     code: int = 0
+    denied: str = ""
 
 
 class _OnceCodec:
@@ -269,7 +288,8 @@ class _OnceCodec:
     decode = staticmethod(claude.decode_event)
 
     def encode(self, reply: Reply, event: Event) -> _HookOutput:
-        return _HookOutput(claude.encode_reply(reply, event).decode())
+        denied = f"{event.tool_name}: {reply.reason}" if reply.decision is Decision.DENY else ""
+        return _HookOutput(claude.encode_reply(reply, event).decode(), denied=denied)
 
     def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> _HookOutput:
         return _HookOutput(_REFUSAL.format(problem), FAILED)
