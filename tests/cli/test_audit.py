@@ -269,3 +269,30 @@ def test_a_log_with_a_key_needs_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["audit", "verify", str(tmp_path / "log.jsonl"), "--key-file", str(tmp_path / "key")]) == 0
     assert main(["audit", "verify", str(tmp_path / "log.jsonl")]) == 1
     assert "written with a key; give it" in capsys.readouterr().out
+
+
+def test_a_folder_of_logs_is_verified_log_by_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that was changed is named, and is exit code 1; an anchor is for one log."""
+    for name in ("a", "b"):
+        AuditFile(tmp_path / f"{name}.jsonl").append([{"event": "Stop", "decision": "pass"}, {"event": "Stop"}])
+    assert main(["audit", "verify", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("is whole") == 2
+
+    file = tmp_path / "b.jsonl"
+    file.write_text(file.read_text().replace("pass", "deny"))
+    assert main(["audit", "verify", str(tmp_path)]) == 1
+    assert main(["audit", "verify", str(tmp_path), "--anchor", "x"]) == 2
+    assert "are for one log" in capsys.readouterr().err
+
+
+def test_a_report_is_about_a_stretch_of_time(tmp_path: Path) -> None:
+    """Its events and sessions."""
+    said = {"event": "PreToolUse", "decision": "pass", "tool": "Bash", "hooks": []}
+    rows = [{**said, "run": f"session-{day}", "input": {"command": f"echo {day}"}, "time": f"2026-03-0{day}T09:00:00+00:00"}
+            for day in (1, 2, 3)]  # fmt: skip
+    AuditFile(tmp_path / "a.jsonl").append(rows)
+    page = tmp_path / "r.html"
+
+    words = ["--since", "2026-03-02", "--until", "2026-03-02", "-o", str(page), "--project", str(tmp_path)]
+    assert main(["audit", "report", str(tmp_path / "a.jsonl"), *words]) == 0
+    assert [name for name in ("echo 1", "echo 2", "echo 3", "session-1") if name in page.read_text()] == ["echo 2"]

@@ -81,7 +81,7 @@ def add_range(flags: argparse.ArgumentParser) -> None:
 
 
 def _verify_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("file")
+    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
     flags.add_argument("--key-file", metavar="FILE", help="the key, if the log was written with one")
     anchors = flags.add_mutually_exclusive_group()
     anchors.add_argument("--anchor", metavar="FILE", help="the anchor (default, with a key: the user's state folder)")
@@ -94,6 +94,7 @@ def _verify_flags(flags: argparse.ArgumentParser) -> None:
 
 def _report_flags(flags: argparse.ArgumentParser) -> None:
     add_logs(flags)
+    add_range(flags)
     flags.add_argument(
         "-o", "--output", default="report.html", metavar="FILE", help="default: report.html; - prints it"
     )
@@ -275,7 +276,7 @@ def _report(args: argparse.Namespace) -> int:
         job.run()
     text = report(
         logs(args.files), key=key_in(args.key_file), configured=configured(args), most=args.most,
-        replay=None if job is None else job.state(),
+        replay=None if job is None else job.state(), within=(args.since, args.until),
     )  # fmt: skip
     if args.output == "-":
         sys.stdout.buffer.write(text.encode())
@@ -292,15 +293,23 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    """Each log by itself; 1 if any was changed."""
+    found = [str(one) for path in logs(args.files) for one in (logs_in([path]) if Path(path).is_dir() else [path])]
+    if len(found) > 1 and (args.anchor or args.expect or args.checkpoint):
+        raise AuditError("--anchor, --expect and --checkpoint are for one log; name it")
+    return max([_verify_one(path, args) for path in found], default=0)
+
+
+def _verify_one(path: str, args: argparse.Namespace) -> int:
     key = key_in(args.key_file)
-    file = AuditFile(args.file, key=key, anchor=False if args.no_anchor else args.expect or args.anchor)
+    file = AuditFile(path, key=key, anchor=False if args.no_anchor else args.expect or args.anchor)
     breaks = file.verify()
     if not breaks and not file.path.is_file() and not file.head_path.is_file():
-        raise AuditError(f"{args.file}: no such file")
+        raise AuditError(f"{path}: no such file")
     covered = ""
     if args.checkpoint is not None:
         try:
-            covered = evidence.verify_checkpoint(args.file, args.checkpoint, args.vkey)
+            covered = evidence.verify_checkpoint(path, args.checkpoint, args.vkey)
         except AuditError as problem:
             breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
     if args.json:
@@ -309,7 +318,7 @@ def _verify(args: argparse.Namespace) -> int:
     elif breaks:
         print("\n".join(paint(one_line(str(one)), "red") for one in breaks))
     else:
-        print(f"{one_line(args.file)} is whole: nothing was changed, removed or re-ordered")
+        print(f"{one_line(path)} is whole: nothing was changed, removed or re-ordered")
         print(paint(one_line(covered or _proof(file, key)), "dim"))
     return 1 if breaks else 0
 

@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,35 +37,44 @@ def report(
     configured: Iterable[ConfiguredHook] = (),
     replay: dict[str, Any] | None = None,
     most: int = MOST_EVENTS,
+    within: tuple[datetime | None, datetime | None] = (None, None),
 ) -> str:
-    """The report on these logs, as HTML; beyond `most` events it holds the telling ones and the newest, and says so."""
+    """The report on these logs, as HTML; beyond `most` events it holds the telling ones and the newest, and says so.
+
+    Events and sessions are those of the time `within`; hooks, coverage and health are over the whole of the logs.
+    """
+    since, until = (int(moment.timestamp() * 1000) if moment else 0 for moment in within)
     with tempfile.TemporaryDirectory() as folder:
         index = LogIndex(Path(folder, "index.sqlite"), logs_in(paths))
         try:
             index.refresh()
             store = LogStore(index, key=key, configured=configured)
             store.check()
-            return page(collect(store, replay or {"state": "off"}, most))
+            return page(collect(store, replay or {"state": "off"}, most, Filter(since=since, until=until)))
         finally:
             index.close()
 
 
-def collect(store: LogStore, replay: dict[str, Any], most: int) -> dict[str, Any]:
+def collect(store: LogStore, replay: dict[str, Any], most: int, when: Filter) -> dict[str, Any]:
     """Everything a report shows."""
-    status = store.status()
-    rows = _chosen(store, most)
+    facets = store.facets(when)
+    rows = _chosen(store, most, when)
     details = [_bounded(found) for row in rows if (found := store.event(row.id)) is not None]
     hooks = store.hooks()[:_MOST_HOOKS]
-    part = f"{len(rows):,} of {status.events:,} events: those that a hook decided, and the newest"
-    held = f"all {len(rows):,} events" if len(rows) >= status.events else part
+    part = f"{len(rows):,} of {facets.total:,} events: those that a hook decided, and the newest"
+    held = f"all {len(rows):,} events" if len(rows) >= facets.total else part
     return {
         "note": f"A report made by Hookline on {datetime.now(UTC):%d %B %Y, %H:%M} UTC. It holds {held}.",
-        "total": status.events,
+        "total": facets.total,
         "events": rows,
         "details": details,
-        "facets": store.facets(Filter()),
-        "timeline": store.timeline(Filter()),
-        "sessions": store.sessions("", _MOST_SESSIONS).rows,
+        "facets": facets,
+        "timeline": store.timeline(when),
+        "sessions": [
+            one
+            for one in store.sessions("", _MOST_SESSIONS).rows
+            if one.last >= when.since and (not when.until or one.first <= when.until)
+        ],
         "hooks": hooks,
         "series": [store.hook(hook.name) for hook in hooks],
         "coverage": store.coverage(),
@@ -73,9 +83,10 @@ def collect(store: LogStore, replay: dict[str, Any], most: int) -> dict[str, Any
     }
 
 
-def _chosen(store: LogStore, most: int) -> list[EventRow]:
+def _chosen(store: LogStore, most: int, when: Filter) -> list[EventRow]:
     """The events that a report holds, newest first: what was decided, what failed, then the newest."""
-    wanted = (Filter(verdict=_TELLING), most // 2), (Filter(failed=True), most // 4), (Filter(), most)
+    only = partial(msgspec.structs.replace, when)
+    wanted = (only(verdict=_TELLING), most // 2), (only(failed=True), most // 4), (when, most)
     chosen: dict[int, EventRow] = {}
     for which, limit in wanted:
         chosen |= {row.id: row for row in store.page(which, "", min(limit, most - len(chosen)) or 1).rows}
