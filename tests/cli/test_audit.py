@@ -288,7 +288,7 @@ def test_a_folder_of_logs_is_verified_log_by_log(tmp_path: Path, capsys: pytest.
 def test_a_report_is_about_a_stretch_of_time(tmp_path: Path) -> None:
     """Its events and sessions."""
     said = {"event": "PreToolUse", "decision": "pass", "tool": "Bash", "hooks": []}
-    rows = [{**said, "run": f"session-{day}", "input": {"command": f"echo {day}"}, "time": f"2026-03-0{day}T09:00:00+00:00"}
+    rows = [{**said, "run": f"session-{day}", "input": {"command": f"echo {day}"}, "time": f"2026-03-0{day}T09:00:00Z"}
             for day in (1, 2, 3)]  # fmt: skip
     AuditFile(tmp_path / "a.jsonl").append(rows)
     page = tmp_path / "r.html"
