@@ -261,9 +261,9 @@ def _alerts_wanted() -> bool:
     """Whether settings mention alerts: a look at two files, so that a guard imports nothing for those who want none."""
     if "HOOKLINE_REHEARSAL_0" in os.environ:
         return False
-    own = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"), "settings.json")  # noqa: PTH111, PTH118
+    own = os.path.expanduser("~/.claude/settings.json")  # noqa: PTH111 - `pathlib` is slower, and this is a gate
     for path in (own, "/etc/claude-code/managed-settings.json"):
-        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - `pathlib` is slower, and this is a gate
+        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - the same
             if b'"alerts"' in file.read():
                 return True
     return False

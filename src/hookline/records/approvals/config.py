@@ -5,6 +5,7 @@ A project's settings have no say here: it must not choose who approves what it d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -104,8 +105,11 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 def load_approvals(home: str | Path | None = None) -> ApprovalSettings | None:
-    """What the administrator's settings say about approvals, else the user's; `None` if neither does."""
-    where = places(home=home)
+    """What the administrator's settings say about approvals, else those in the user's home; `None` if neither does.
+
+    No other variable moves them: the process that keeps the inbox has none of a project's.
+    """
+    where = places(home=home or os.environ.get("HOME") or "~")
     for path in (where.managed, where.config_dir / "settings.json"):
         found, _ = read_json(str(path), where.label(path))
         if isinstance(found, dict) and "approvals" in found:
