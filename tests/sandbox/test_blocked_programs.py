@@ -146,6 +146,29 @@ def test_a_line_cannot_limit_its_supervisor() -> None:
     assert all("refused to change process" in result["output"] for result in results[:3])
 
 
+MEMORY = """
+import os, subprocess
+one = subprocess.Popen(['git', 'cat-file', '--batch'], stdin=subprocess.PIPE)
+while os.readlink(f'/proc/{one.pid}/exe').rpartition('/')[2] != 'git': pass
+reading = os.open(f'/proc/{one.pid}/mem', os.O_RDONLY)
+places = [f'/proc/{one.pid}/mem', f'/proc/{one.pid}/task/{one.pid}/mem', f'/proc/self/fd/{reading}']
+for path in (*places, f'/proc/{os.getppid()}/oom_score_adj', '/tmp/arena/outside/new'):
+    try: os.close(os.open(path, os.O_RDWR | os.O_CREAT)); print('open')
+    except OSError: print('held')
+one.kill()
+"""
+
+
+def test_a_program_s_memory_is_not_written_where_everything_else_is() -> None:
+    """A line that may write everywhere is held to patterns alone: the way around them is closed, and nothing more."""
+    flags = ["--write-anywhere", *(word for pattern in BLOCK for word in ("--block", pattern)), "--"]
+    job = {"setup": SETUP, "only_files": True, "prefix": [*arena.HOOKLINE, *flags]}
+    [result] = arena.tried([{"line": f'exec python3 -c "{MEMORY.strip()}"', **job}])
+
+    lines = [line for line in result["output"].splitlines() if not line.startswith("hookline:")]
+    assert lines == ["held", "held", "held", "held", "open"]
+
+
 def test_words_without_end_are_refused_at_once() -> None:
     """A million pointers to one long word would take minutes to read; the kernel takes none of it."""
     code = (

@@ -9,6 +9,7 @@ from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
 from hookline.sandbox.programs import (
+    LOADERS,
     MANY_IN_ONE,
     Library,
     Originals,
@@ -145,6 +146,8 @@ class StartJudge:
 
     def _foreign(self, name: str, value: str) -> bool:
         """Whether a variable brings code that the caller had not asked for, or that a line can have written."""
+        if value == os.environ.get(name) and self._places is None:
+            return False  # what the line could not write to cannot be told there
         if name in _CODE[:2] and value != os.environ.get(name):
             return True
         parts = value.replace(";", ":").replace(" ", ":").split(":")
@@ -155,7 +158,8 @@ class StartJudge:
 
     def _is_system_loader(self, start: Start, loader: str) -> bool:
         path = _leads(start.thread, loader) if start.thread else os.path.realpath(loader)
-        return is_loader(_base(path)) and not self._writable(path.rpartition("/")[0])
+        known = path in map(os.path.realpath, LOADERS)
+        return known or (is_loader(_base(path)) and not self._writable(path.rpartition("/")[0]))
 
     def _forced_push(self, start: Start, readings: list[Reading]) -> str | None:
         """The pattern that blocks a push which only the repository's configuration makes a forced one."""

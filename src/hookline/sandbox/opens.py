@@ -15,6 +15,7 @@ from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
 from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
+from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
 from hookline.sandbox.reports import Refusal
 from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
@@ -44,7 +45,7 @@ class OpenCalls(WriteJudge):
 
     def _open(self, name: str, notice: Notice) -> Refusal | None:
         """Open a file and hand it over."""
-        if self._line.places is None:
+        if self._line.places is None and not self._line.policy.block:
             return None
         thread, arguments = notice[1], notice[6:]
         folder, path, flags, mode = _opening(name, arguments)
@@ -55,8 +56,20 @@ class OpenCalls(WriteJudge):
             fd = self._line.callers.act(thread, lambda: self._opened(notice, folder, text, flags, mode))
         except RefusedCall as refused:
             return refused.refusal
+        if flags & syscalls.O_WRITES and kernel.is_proc(fd) and (found := self._reaches(name_of(fd))):
+            os.close(fd)
+            return found
         self._hand_over(notice, fd, flags)
         raise CallAnswered
+
+    def _reaches(self, path: str) -> Refusal | None:
+        """Why a file of procfs may not be written: memory is a way into a program, and others are not the line's."""
+        process = next((int(part) for part in path.split("/") if part.isdigit()), 0)
+        if path.endswith("/mem"):
+            return Refusal(f"to write `{path}`", self._line.policy.block_guard, "a program is not changed as it runs")
+        if process and not descends(process, os.getpid()):
+            return Refusal(f"to write `{path}`", self._line.policy.write_guard, "this line did not start that program")
+        return None
 
     def _opened(self, notice: Notice, folder: int, text: str, flags: int, mode: int) -> int:
         """A file that is open: links at the end of its path are read here, one after the other."""

@@ -55,7 +55,7 @@ class OtherProcesses:
     def _process(self, name: str, notice: Notice) -> Refusal | None:
         """What changes a process, or its group: only those that the line has started are its to change."""
         target = outside.target(name, notice[6:], notice[1])
-        if target is None or (target != -1 and _descends(abs(target), os.getpid())):
+        if target is None or (target != -1 and descends(abs(target), os.getpid())):
             return None
         return self._refused("to change", target)
 
@@ -88,7 +88,7 @@ class OtherProcesses:
         return Refusal(f"{what} {whom}", self._line.policy.write_guard, "this line did not start it")
 
 
-def _descends(pid: int, ancestor: int) -> bool:
+def descends(pid: int, ancestor: int) -> bool:
     """Whether a process, or the group it leads, comes from another one, and is not that one itself."""
     while pid > 1 and pid not in signals.apart:
         pid = int(signals.parent(str(pid)) or 0)

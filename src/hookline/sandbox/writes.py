@@ -60,6 +60,8 @@ class WriteJudge:
         return self._protected.problem(place.folder.path, place.name.rstrip("/"), act) if place.name != "." else ""
 
     def _judge(self, place: NamedPlace, act: str) -> None:
+        if self._line.places is None:
+            return
         if self._line.others.own(place.path):
             raise RefusedCall(outside(self._line.policy, "write", place.path))
         problem = self._problem(place, act)
@@ -76,7 +78,7 @@ class WriteJudge:
         raise RefusedCall(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
 
     def _holds(self, path: str) -> bool:
-        return self._line.places is not None and self._line.places.hold(path)
+        return self._line.places is None or self._line.places.hold(path)
 
     def _exists(self, place: NamedPlace) -> bool:
         try:
