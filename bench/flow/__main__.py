@@ -7,6 +7,8 @@ import asyncio
 import json
 from typing import Any
 
+from hookline.guards.flow.rules import FlowJudge
+
 _SUITES = ["workspace", "banking", "slack", "travel"]
 
 
@@ -18,10 +20,13 @@ def main() -> None:
     flags.add_argument("--domains", default="retail,airline")
     flags.add_argument("--strict", action="store_true", help="addresses vouch from directories only")
     flags.add_argument("--no-intent", action="store_true", help="the rule of intent is off")
+    flags.add_argument("--paraphrased", action="store_true", help="no text has the call's own words: no echo is heard")
     flags.add_argument("--results", default="structures", choices=["structures", "json", "text"],
                        help="AgentDojo's results as they are, as JSON in a text, or as a text for people")  # fmt: skip
     flags.add_argument("--show", action="store_true", help="every honest interruption and every attack that passes")
     args = flags.parse_args()
+    if args.paraphrased:
+        setattr(FlowJudge, "_echo", lambda *_: None)  # noqa: B010 - a rule is switched off
     settings: dict[str, Any] = {"strict": args.strict, "intent": not args.no_intent}
     if args.table in ("dojo", "all"):
         from bench.flow import dojo

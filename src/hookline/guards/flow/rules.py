@@ -52,6 +52,7 @@ Level = Literal["ask", "deny"]
 Doubt = Literal["", "third", "delegated", "text", "unknown"]
 _SENDS = frozenset({"send", "post", "share", "invite"})
 _GENTLE = frozenset({"create", "update", "send", "post", "invite", "schedule", "move"})
+_TOUCHES = frozenset({"update", "delete", "cancel", "move", "return", "merge"})
 _LONGEST_SENTENCE = 240
 _MOST_VALUES = 200
 
@@ -166,6 +167,7 @@ class FlowJudge:
     def _unasked(self, tool: str, given: list[CallArgument], *, doubted: bool) -> Iterator[FlowFinding]:
         """What the user did not ask for, and what goes out with it."""
         verbs = self._config.verbs(tool)
+        yield from (found for one in given if verbs & _TOUCHES for found in self._touched(one))
         handed_over = not doubted and self._is_handed_over(tool, verbs)
         echo = self._echo(tool, verbs, given)
         if self._config.intent and self._store.prompts and languages(self._store.prompt):
@@ -243,6 +245,14 @@ class FlowJudge:
         else:
             why = f"{shown} comes from the text of {source}, not from you"
         yield FlowFinding(level, "destination", why, key, source, sentence)
+
+    def _touched(self, one: CallArgument) -> Iterator[FlowFinding]:
+        """What is changed or removed must not be known from a text alone."""
+        is_id = one.role == "target" and tokens(one.name)[-1:] in (("id",), ("ids",), ("number",))
+        if is_id and self._doubt(one) == "text":
+            told = _quoted(self._store.seen(one.value)[0], one.value)
+            why = f"`{one_line(one.value, 100)}` ({one.name}) comes from the text of {told[0]}, not from you"
+            yield FlowFinding("ask", "target", why, (key_of(one.value),), *told)
 
     # -- who asked ---------------------------------------------------------------------------------------------------
 

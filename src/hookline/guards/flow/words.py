@@ -127,7 +127,7 @@ def names_tool(text: str, tool: str) -> bool:
 
 def thing_missing(tool: str, verbs: frozenset[str], prompt: str) -> bool:
     """Whether the verb was said, but of something else: to book a hotel is not to make a calendar event."""
-    if not verbs or not verbs <= _NEEDS_THING:
+    if not verbs or not verbs <= _NEEDS_THING | {"schedule"}:
         return False
     named = set(tokens(tool))
     things = [patterns for names, patterns in _TABLE["things"] if named & set(names.split())]
