@@ -232,8 +232,9 @@ class FlowJudge:
         shown, key = f"`{one_line(place.value, 100)}` ({place.name})", (key_of(place.value),)
         seen = self._store.seen(place.value)
         source, sentence = _quoted(seen[0], place.value) if seen else ("", "")
-        # a plain name is looked up in a closed directory; a street or a number of an account reaches anyone
-        is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not re.search(r"\d{6}", place.value)
+        # a plain name is looked up in a closed directory; a street or the number of an account in a text reaches anyone
+        is_number = doubt == "text" and re.search(r"\d{6}", place.value)
+        is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not is_number
         is_open = doubt == "text" if not self._store.prompts else doubt in ("text", "unknown")
         level: Level = "deny" if is_open and not is_name and self._store.texts else "ask"
         if mixes_alphabets(place.value):
