@@ -148,7 +148,7 @@ def rows() -> Iterator[Row]:
 
 # -- every documented pattern is here ----------------------------------------------------------------------------------
 
-CALL = re.compile(r"\b(block|only|containing|auto)\(\s*\[([^\]]*)\]")
+CALL = re.compile(r"(?<!network\.)\b(block|only|containing|auto)\(\s*\[([^\]]*)\]")
 OPTION = re.compile(r"--(block|only|containing|allow)\b")
 RULE = re.compile(r"Bash\(([^)\n{}]+)\)")
 
