@@ -149,3 +149,20 @@ async def test_every_guard_judges_the_line_inside_a_confined_one(project: str) -
             passed.append(other.name)
 
     assert passed == []
+
+
+async def test_a_search_goes_on_without_the_files_that_a_rule_is_about(project: str) -> None:
+    """The Grep tool over a folder gets a glob; one that names such files itself is denied."""
+
+    async def asked(**given: str) -> Verdict:
+        search = PreToolUse(session_id="s", cwd=project, tool_name="Grep", tool_input={"pattern": "KEY", **given})
+        return await fired("secrets.no-env-files", search)
+
+    over = await asked()
+    assert (over.blocked, over.reply.input is not None and "**/.env," in over.reply.input["glob"]) == (False, True)
+    assert (await asked(glob=".env")).blocked
+    assert (await asked(path=".env")).blocked
+    assert over.reply.input is not None
+    assert (await asked(path=".env", glob=over.reply.input["glob"])).blocked
+    assert (await asked(path=".github")).reply.input is None
+    assert not (await asked(glob="*.py")).blocked

@@ -23,10 +23,10 @@ from hookline.events import PreToolUse
 from hookline.guards import branches, commands, sandboxing, secrets
 from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.paths import READERS, line_folder, paths_of
+from hookline.guards.paths import READERS, line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import Rules, decide
 from hookline.guards.sandboxing import Confine
-from hookline.replies import Reply, ask, deny
+from hookline.replies import Reply, ask, deny, rewrite
 
 NAME = "packs"
 Switches = Mapping[str, Mapping[str, bool | list[str]]]
@@ -129,19 +129,31 @@ class FileRules:
         self._confine = confine
         self._writing = {_rule("Edit", glob): name for name, rule in on.items() for glob in (*rule.write, *rule.read)}
         self._reading = {_rule("Read", glob): name for name, rule in on.items() for glob in rule.read}
-        globs = (glob for rule in on.values() for glob in (*rule.write, *rule.read))
+        globs = [glob for rule in on.values() for glob in (*rule.write, *rule.read)]
+        self._without = f"!{{{','.join(glob for rule in on.values() for glob in rule.read if glob.startswith('**'))}}}"
         self._words = {glob.strip("*/~").rpartition("/")[2].strip("*") for glob in globs} - {""}
 
     async def judge(self, event: PreToolUse, ctx: Context) -> Reply | None:
         """Deny a call that reaches a file of a rule; ask where that cannot be told."""
         place = {"cwd": event.cwd, "project_dir": ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd}
         lines = [line.text for line in commands.shell_lines(event)]
-        tool = "Read" if event.tool_name in READERS else "Edit"
+        if event.tool_name == "Grep":
+            return self._search(event, place)
+        tool = "Read" if event.tool_name in READERS or seems_to_read(event.tool_name) else "Edit"
         paths = [] if event.tool_name == sandboxing.TOOL else [path for _, path in paths_of(event, read=True) if path]
         calls = (self._said(tool, {"file_path": path}, place) for path in paths if isinstance(path, str))
         return next(filter(None, calls), None) or await run_off_loop(
             lines, lambda: next(filter(None, (self._line(line, event, place) for line in lines)), None), disk=True
         )
+
+    def _search(self, event: PreToolUse, place: Mapping[str, Any]) -> Reply | None:
+        """A search through a folder goes on without such files, if it does not say itself which ones it wants."""
+        given, said = event.tool_input, self._said("Grep", event.tool_input, place)
+        if said is None or not Path(event.cwd, str(given.get("path") or ".")).is_dir():
+            return said
+        if given.get("glob"):
+            return None if given["glob"] == self._without else said
+        return rewrite({**given, "glob": self._without})
 
     def _line(self, line: str, event: PreToolUse, place: Mapping[str, str]) -> Reply | None:
         said = self._said("Bash", {"command": line}, {**place, "cwd": line_folder(event)})
@@ -153,7 +165,8 @@ class FileRules:
 
     def _said(self, tool: str, given: Mapping[str, Any], place: Mapping[str, Any]) -> Reply | None:
         """What the rules say of one call of a tool that they know."""
-        known = {"Edit": self._writing, "Read": self._reading}.get(tool, self._reading | self._writing)
+        both = self._reading | self._writing
+        known = {"Edit": self._writing, "Read": self._reading, "Grep": self._reading}.get(tool, both)
         found = decide(tool, given, rules=Rules(deny=tuple(map(parse_rule, known))), mode="bypassPermissions",
                        edits=tool == "Edit", home=str(Path.home()), **place)  # fmt: skip
         if found.rule is None:

@@ -6,6 +6,7 @@ A rule such as `Read(./.env)` names a file; this is about every other way to tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -92,6 +93,8 @@ def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_F
     given = [word for word in words if not word.startswith("-")]
     deep = _goes_down(part.name, options)
     without = tuple(value for word in options for name, _, value in [word.partition("=")] if name in _EXCLUDES)
+    if part.name == "rg" and not any(_LOOKS_AT_HIDDEN.match(word) for word in options):
+        without += (".*",)
     operands = given
     if part.name in names("script-first") and not any(
         word[:2] in ("-e", "-f") or word in _PATTERNS for word in options
@@ -105,6 +108,8 @@ def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_F
 
 _EXCLUDES = frozenset({"--exclude", "--exclude-dir"})
 _PATTERNS = frozenset({"--regexp", "--file", "--files"})
+_LOOKS_AT_HIDDEN = re.compile(r"--hid|--unr|-[^-]*[.u]")
+"""Options with which ripgrep looks at files whose name begins with a dot."""
 
 
 def _goes_down(name: str, options: Iterable[str]) -> bool:
@@ -175,7 +180,7 @@ def _meets(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> boo
 
 
 def _passed_over(path: str, reading: _FileRead) -> bool:
-    names = path.split("/")
+    names = path.removeprefix(path_on_disk.real(reading.path)).split("/")
     if any(fnmatchcase(name, skipped) for skipped in reading.without for name in names):
         return True
     wanted = [pattern.rpartition("/")[2] for pattern in reading.only]
