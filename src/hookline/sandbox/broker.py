@@ -348,17 +348,15 @@ def _raise_limit() -> int:
     return most
 
 
-def start(
-    hosts: tuple[str, ...], variables: Mapping[str, str], tokens: Placeholders | None
-) -> tuple[int, _socket.socket]:
-    """Fork the broker; its pid, and where connections are handed to it and its reports arrive."""
+def start(hosts: tuple[str, ...], variables: Mapping[str, str], tokens: Placeholders | None) -> _socket.socket:
+    """Fork the broker; where connections are handed to it and its reports arrive."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     parent = os.getpid()
     pid = os.fork()
     if pid:
         theirs.close()
         signals.apart.add(pid)
-        return pid, ours
+        return ours
     try:
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != parent:

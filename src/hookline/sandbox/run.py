@@ -142,7 +142,7 @@ class _Watch:
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         self._supervisor = Supervisor(
             line.policy, places, OutsideResources(), self._caller, self._temporary,
-            roots=tuple(line.room.projects or ()), hidden=tuple(line.hidden.inside),
+            roots=tuple(line.room.projects or ()), hidden=tuple(line.hidden.inside), egress=egress,
         )  # fmt: skip
         self._limits: UsageLimits | None = None
         if line.policy.limits:
@@ -150,8 +150,6 @@ class _Watch:
 
             self._limits = UsageLimits(line.policy.limits, command)
         self._running, self._settled, self._egress = True, False, egress
-        if egress:
-            self._supervisor.reach(egress)
 
     def until_done(self, listener: int) -> int:
         """Answer until nothing of the line is left."""

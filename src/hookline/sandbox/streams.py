@@ -104,14 +104,6 @@ class Stream:
         self.sock, self.data, self.over = sock, b"", False
         sock.setblocking(False)
 
-    def recv_now(self) -> bytes:
-        """What is there; BlockingIOError if nothing is yet."""
-        return self.sock.recv(_PIECE)
-
-    def send_now(self, data: memoryview) -> int:
-        """Send what can be sent; BlockingIOError if nothing can be yet."""
-        return self.sock.send(data)
-
     def recv(self, seconds: float = 0) -> Steps[bytes]:
         """The next bytes; none at the end."""
         if self.data:
@@ -119,7 +111,7 @@ class Stream:
             return data
         while True:
             try:
-                return self.recv_now()
+                return self.sock.recv(_PIECE)
             except BlockingIOError:
                 yield self.sock.fileno(), IN, time.monotonic() + seconds if seconds else 0
 
@@ -128,7 +120,7 @@ class Stream:
         left = memoryview(data)
         while left:
             try:
-                left = left[self.send_now(left) :]
+                left = left[self.sock.send(left) :]
             except BlockingIOError:
                 yield self.sock.fileno(), OUT, 0
 

@@ -34,20 +34,17 @@ class Supervisor:
         *,
         roots: tuple[str, ...] = (),
         hidden: tuple[str, ...] = (),
+        egress: Egress | None = None,
     ) -> None:
         self._line = JudgedLine(policy, places, others, reporter, temporary, roots=roots, hidden=hidden)
         self._reporter = reporter
         self._starts = ProgramStarts(self._line)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
-        self._egress: Egress | None = None
+        self._egress = egress
         self._protected: ProtectedPaths | None = None
         self._snapshot: Snapshot | None = None
         self._judges: Table = self._starts.table()
-
-    def reach(self, egress: Egress) -> None:
-        """Have the line reach hosts by name."""
-        self._egress = egress
 
     def look_around(self) -> None:
         """See where folders and programs are, and read the other judges, while nothing of the line has had an effect.
