@@ -17,7 +17,17 @@ from contextlib import suppress
 from hookline.core import template
 from hookline.sandbox import kernel, signals
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts, UpstreamProxy, reaches
-from hookline.sandbox.streams import IN, OUT, RefusedConnection, Scheduler, Stream, checked_head, copy_requests, opening
+from hookline.sandbox.streams import (
+    IN,
+    OUT,
+    Latch,
+    RefusedConnection,
+    Scheduler,
+    Stream,
+    checked_head,
+    copy_requests,
+    opening,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -219,9 +229,8 @@ class Broker:
 
     def _relay(self, inside: Stream, outside: Stream, forward: Steps[None]) -> Steps[None]:
         """Hand bytes on in both directions until both have ended."""
-        done = os.eventfd(0, os.EFD_NONBLOCK)
-        back = self._back(outside, inside, done)
-        self._scheduler.start(back)
+        done = Latch()
+        self._scheduler.start(self._back(outside, inside, done))
         try:
             yield from forward
             outside.end()
@@ -230,10 +239,9 @@ class Broker:
             inside.end(_socket.SHUT_RDWR)
             raise
         finally:
-            yield done, IN, 0
-            os.close(done)
+            yield done
 
-    def _back(self, outside: Stream, inside: Stream, done: int) -> Steps[None]:
+    def _back(self, outside: Stream, inside: Stream, done: Latch) -> Steps[None]:
         try:
             yield from outside.copy(inside)
             inside.end()
@@ -241,7 +249,7 @@ class Broker:
             inside.end(_socket.SHUT_RDWR)
             outside.end(_socket.SHUT_RDWR)
         finally:
-            os.eventfd_write(done, 1)
+            self._scheduler.open(done)
 
     # -- the world -------------------------------------------------------------------------------------------------
 

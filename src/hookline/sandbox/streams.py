@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     T = TypeVar("T")
-    Wait = tuple[int, int, float] | None
-    Steps = Generator[Wait, None, T]
-    """What runs here: it yields a descriptor, `IN` or `OUT` and a deadline (0 for none), or None to let others run."""
+    Steps = Generator[tuple[int, int, float] | "Latch" | None, None, T]
+    """What runs here: it yields a descriptor, `IN` or `OUT` and a deadline (0: none), a latch, or None for a turn."""
 
 IN, OUT = select.EPOLLIN, select.EPOLLOUT
 _ENDED = select.EPOLLHUP | select.EPOLLERR
@@ -30,6 +29,12 @@ _METHODS = tuple(b"GET |POST |PUT |HEAD |PATCH |DELETE |OPTIONS |CONNECT |TRACE 
 _HANDSHAKE, _SERVER_NAME = 22, 0
 
 
+class Latch:
+    """What one generator waits for, by yielding it, until another opens it."""
+
+    is_open = False
+
+
 class Scheduler:
     """Runs generators until each of them ends."""
 
@@ -37,10 +42,16 @@ class Scheduler:
         self._poll = select.epoll()
         self._waiting: dict[int, dict[int, tuple[Steps[None], float]]] = {}
         self._ready: deque[Steps[None]] = deque()
+        self._latched: dict[Latch, list[Steps[None]]] = {}
 
     def start(self, steps: Steps[None]) -> None:
         """Run one more."""
         self._ready.append(steps)
+
+    def open(self, latch: Latch) -> None:
+        """Have those go on that wait for it."""
+        latch.is_open = True
+        self._ready.extend(self._latched.pop(latch, ()))
 
     def run(self) -> None:
         """Run for ever; each second, those that have waited too long get a TimeoutError."""
@@ -61,6 +72,9 @@ class Scheduler:
             return
         if wanted is None:
             self._ready.append(steps)
+            return
+        if isinstance(wanted, Latch):
+            (self._ready.append if wanted.is_open else self._latched.setdefault(wanted, []).append)(steps)
             return
         fd, event, deadline = wanted
         rows = self._waiting.setdefault(fd, {})
