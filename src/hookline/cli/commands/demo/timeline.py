@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -24,25 +24,6 @@ from hookline.sandbox.policy import Policy
 MOST_COLUMNS = 110
 LEAST_ROOM = 20
 WANT, WORD = 30, 12
-
-
-class Show(Protocol):
-    """An observer of the demo while it plays."""
-
-    def begin(self, project: Path, hooks: Sequence[Hook]) -> None:
-        """The stage is set."""
-
-    def __call__(self, notice: Notice) -> None:
-        """Something happened."""
-
-    def escape(self, attempt: Escape) -> None:
-        """A line that reading would have let pass, and who stopped it."""
-
-    def end(self, summary: Summary, problems: Sequence[str], log: Path, kept: Path | None) -> None:
-        """The run is over."""
-
-    def verified(self, said: str) -> None:
-        """The audit log was verified."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -225,6 +206,10 @@ class Told:
     def verified(self, said: str) -> None:
         """Print the object."""
         print(msgspec.json.encode({"steps": self._steps, **self._rest, "verified": said}).decode())
+
+
+Show = TimelineScreen | Told
+"""An observer of the demo while it plays."""
 
 
 # -- the escape -------------------------------------------------------------------------------------------------------
