@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hookline.sandbox.writable_dirs import temporary_folder
 from tests.sandbox import arena
 
 pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")
@@ -120,3 +123,15 @@ def test_a_project_has_caches_that_no_other_project_s_line_writes_to() -> None:
     assert "committed" in worked[0]
     assert "refused to write `/tmp/arena/home/main/.git/hooks/post-commit`" in worked[0]
     assert "refused to write `/tmp/arena/home/victim/.git/new`" in lost[0]
+
+
+def test_empty_temporary_folders_go_after_a_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one is made where a line may write to other folders; what is not empty stays, and so does what is new."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    old, new, full = (temporary_folder(key) for key in ("old", "new", "full"))
+    Path(full, "file").touch()
+    for folder in (old, full):
+        os.utime(folder, (0, 0))
+    made = temporary_folder("made")
+
+    assert {str(path) for path in tmp_path.iterdir()} == {new, full, made}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from _blake2 import blake2s  # without `hashlib`, which loads OpenSSL
 
 from hookline.core.paths import inside_any
 from hookline.sandbox.policy import Policy
 
 _TEMPORARY = "hookline-confine-"
+_KEPT = 7 * 24 * 3600
 CACHES = {
     "PIP_CACHE_DIR": "pip", "npm_config_cache": "npm", "UV_CACHE_DIR": "uv", "GOCACHE": "go-build",
     "YARN_CACHE_FOLDER": "yarn", "CCACHE_DIR": "ccache",
@@ -47,11 +49,25 @@ def temporary_folder(key: str) -> str:
         path = os.path.join(base, _TEMPORARY + name)
         try:
             os.mkdir(path, 0o700)
+            _tidy(base, f"{_TEMPORARY}{os.geteuid()}-")
         except FileExistsError:
             if not _is_ours(path):
                 continue
         return path
     raise FileExistsError(17, os.strerror(17), base)
+
+
+def _tidy(base: str, start: str) -> None:
+    """Remove folders of other lines that are empty and have been for a week; called where a new one is made."""
+    oldest = time.time() - _KEPT
+    with os.scandir(base) as entries:
+        found = [entry for entry in entries if entry.name.startswith(start) and entry.is_dir(follow_symlinks=False)]
+    for entry in found:
+        try:
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                os.rmdir(entry.path)
+        except OSError:
+            continue  # it is not empty
 
 
 def _is_ours(path: str) -> bool:
@@ -75,6 +91,7 @@ def cache_folder(key: str, temporary: str) -> str:
         folder = f"{folder.rstrip('/')}/{name}"
         try:
             os.mkdir(folder, 0o700)
+            _tidy(os.path.dirname(folder), "" if name == key else "/")
         except FileExistsError:
             if not _is_ours(folder):
                 return temporary
