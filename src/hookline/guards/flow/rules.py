@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from hookline.display import one_line
-from hookline.guards.flow.coding import CodeFlow
+from hookline.guards.flow.coding import CodeFlow, Level
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
 from hookline.guards.flow.record import call_hash
 from hookline.guards.flow.store import FlowRow, FlowStore, ReadText
@@ -48,7 +48,6 @@ from hookline.guards.flow.words import (
     unspoken_secret,
 )  # fmt: skip
 
-Level = Literal["ask", "deny"]
 Doubt = Literal["", "third", "delegated", "text", "unknown"]
 _SENDS = frozenset({"send", "post", "share", "invite"})
 _GENTLE = frozenset({"create", "update", "send", "post", "invite", "schedule", "move"})

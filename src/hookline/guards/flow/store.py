@@ -81,17 +81,17 @@ class FlowStore:
     """A session's rows and what is looked up in them."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path
+        self.path: Path | None = path
         self.prompts: list[str] = []
         self.vouchers: dict[str, tuple[Voucher, str]] = {}
         self.texts: list[ReadText] = []
         self.approved: set[str] = set()
         self.secrets: set[str] = set()
-        self.secret_read = ""
-        self.letters = 0
-        self.called = 0
-        self.results = 0
-        self.began = False
+        self.secret_read: str = ""
+        self.letters: int = 0
+        self.called: int = 0
+        self.results: int = 0
+        self.began: bool = False
         self.judged: list[FlowRow] = []
         self.tools: dict[str, set[str]] = {}
         self._asked: dict[str, list[str]] = {}
