@@ -194,7 +194,8 @@ def _become(line: ConfinedLine, ready: int) -> None:
     try:
         try:
             doors = _own_network(line)
-            keep_sockets()
+            if line.hidden.inside:
+                keep_sockets()  # before every open is handed over; else meanwhile
             rights = line.own_rights()  # made before its calls are handed over
             network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
             os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line, network), *doors))
@@ -203,6 +204,8 @@ def _become(line: ConfinedLine, ready: int) -> None:
         except (kernel.Unsupported, OSError) as error:
             say(kernel.why(error))
             os._exit(FAILED)
+        if not line.hidden.inside:
+            keep_sockets()
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         _execute(line.argv, line.environment)
     except FileNotFoundError:

@@ -154,7 +154,7 @@ class StartJudge:
         return any(not part.startswith("/") or self._writable(os.path.realpath(part)) for part in parts)
 
     def _writable(self, path: str) -> bool:
-        return os.access(path, os.W_OK) and (self._places is None or self._places.hold(path))
+        return (self._places is None or self._places.grant(path)) and os.access(path, os.W_OK)
 
     def _is_system_loader(self, start: Start, loader: str) -> bool:
         path = _leads(start.thread, loader) if start.thread else os.path.realpath(loader)

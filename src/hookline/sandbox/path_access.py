@@ -199,6 +199,10 @@ class WritablePlaces:
             self._exact = {own_real(path) for path in self._granted}
             self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
+    def grant(self, path: str) -> bool:
+        """Whether a real path is one of them or lies below one, by how they were named: a first look."""
+        return any(path == place or path.startswith(place.rstrip("/") + "/") for place in self._granted)
+
     def hold(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
         self.look()
