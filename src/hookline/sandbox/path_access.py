@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.syscalls import AT_FDCWD
 
@@ -201,7 +202,7 @@ class WritablePlaces:
 
     def grant(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one, by how they were named: a first look."""
-        return any(path == place or path.startswith(place.rstrip("/") + "/") for place in self._granted)
+        return inside_any(path, self._granted)
 
     def hold(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
