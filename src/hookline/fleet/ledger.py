@@ -16,12 +16,13 @@ from typing import Literal
 import msgspec
 
 from hookline.core.files import locked, private_folder, write_atomically
+from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.fleet.keys import TeamKey, vkey_of, witness_name
 from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
 from hookline.records.audit.checkpoint import LogTree, TreeHead
-from hookline.records.audit.log_file import last_line
+from hookline.records.audit.log_file import append_durably, last_line
 from hookline.records.audit.signing import signature_line, verified_note
 from hookline.records.audit.verification import lines_of
 
@@ -133,7 +134,7 @@ class Mirror:
         except AuditError as why:
             problem = self._problem(f"a checkpoint cannot be cosigned: {why}")
             if problem.problem not in {one.problem for one in self.problems()}:
-                _append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+                append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
             return problem
         line = signature_line(witness_name(witness), witness, text, int(time.time()))
         write_atomically(self.cosigned_path, (checkpoint + line).encode(), durable=True)
@@ -151,16 +152,16 @@ class Mirror:
         if sum(1 for _ in aside.iterdir()) < _MOST_ASIDE:
             write_atomically(aside / str(place), block)
         problem = self._problem(f"block {place} of the stream cannot be mirrored and was put aside: {why}")
-        _append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+        append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
         return problem
 
     def _append(self, lines: list[bytes], last: Link, problems: list[ChainProblem]) -> None:
         """All on the disk before the stream is told."""
         if problems:
-            _append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
+            append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
         self._last = self._hashes = None  # should writing fail half-way, the torn end is cut off before the next block
         with locked(self.path.with_name(self.path.name + ".head")) as head:
-            _append_durably(self.path, b"".join(lines))
+            append_durably(self.path, b"".join(lines))
             write_head(head, Head().at(last), None)
         self._last = last
 
@@ -225,10 +226,7 @@ def _policy_at_end(path: Path) -> int:
 
 
 def _policy_of(line: bytes) -> int | None:
-    try:
-        return msgspec.json.decode(line, type=_Judged).policy
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    return (read_as(line, _Judged) or _Judged()).policy
 
 
 def _end_of(path: Path, *, cut: bool = False) -> Link:
@@ -243,16 +241,5 @@ def _end_of(path: Path, *, cut: bool = False) -> Link:
         if torn and cut:
             os.ftruncate(fd, size - torn)
         return link_of(line) or Link()
-    finally:
-        os.close(fd)
-
-
-def _append_durably(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
     finally:
         os.close(fd)

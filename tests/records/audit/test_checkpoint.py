@@ -14,9 +14,16 @@ from hookline import Hooks
 from hookline.cli.main import main
 from hookline.errors import AuditError
 from hookline.events import SessionEnd
-from hookline.records.audit.checkpoint import Checkpoints, TreeHead
+from hookline.records.audit.checkpoint import (
+    Checkpoints,
+    Frontier,
+    TreeHead,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    root_of,
+)
 from hookline.records.audit.log import AuditFile, AuditLog
-from hookline.records.audit.merkle import Frontier, consistency_proof, inclusion_proof, leaf_hash, root_of
 from hookline.records.audit.signing import COSIGNATURE, SigningKey, signature_line, verified_note, vkey
 from hookline.testing import bash
 

@@ -17,9 +17,9 @@ from hookline.core.files import default_log
 from hookline.display import one_line
 from hookline.errors import AuditError
 from hookline.records.audit.checkpoint import Checkpoints, LogTree, TreeHead
+from hookline.records.audit.export import signed_statement
 from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.signing import SigningKey, verified_note
-from hookline.records.audit.statement import signed_statement
 from hookline.settings.load import load
 
 _LOOK, _PAUSE = 5.0, 60.0

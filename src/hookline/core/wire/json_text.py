@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ _ESCAPES = re.compile(rb"\\[^u]|(?P<pair>" + _HIGH + _LOW + rb")|(?P<lone>" + _H
 _BYTE = re.compile(r" ?\(byte (\d+)\)")
 
 Error = type[HooklineError]
+T = TypeVar("T")
 
 
 def parse_object(
@@ -49,11 +50,15 @@ def parse_object(
 
 def read_object(data: bytes | str) -> dict[str, Any] | None:
     """The JSON object in `data`, or `None` if it holds anything else."""
+    return read_as(data, dict)
+
+
+def read_as(data: bytes | str, kind: type[T]) -> T | None:
+    """The JSON in `data` as a value of this type, or `None` if it holds anything else."""
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def is_blank(data: bytes | str | Mapping[str, Any]) -> bool:

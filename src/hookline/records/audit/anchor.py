@@ -18,6 +18,7 @@ from typing import Protocol
 import msgspec
 
 from hookline.core.files import locked, private_folder, read_at, state_folder, write_at
+from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.records.audit.chain import Link, digest
 
@@ -63,19 +64,12 @@ def _head_signature(head: Head, key: bytes) -> str:
     return digest(msgspec.json.encode(msgspec.structs.replace(head, mac="")), key)
 
 
-def _decoded(data: bytes) -> Head | None:
-    try:
-        return msgspec.json.decode(data, type=Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def read_head(source: int | Path) -> Head | None:
     """The head, or `None` if there is none that can be read."""
     if isinstance(source, int):
-        return _decoded(read_at(source, _HEAD_BYTES + 1, 0))
+        return read_as(read_at(source, _HEAD_BYTES + 1, 0), Head)
     try:
-        return _decoded(source.read_bytes())
+        return read_as(source.read_bytes(), Head)
     except OSError:
         return None
 
@@ -139,10 +133,9 @@ class FileAnchor:
             return None
         except OSError as problem:
             raise AuditError(f"{self.path}: the anchor cannot be read: {problem.strerror}") from None
-        try:
-            mark = msgspec.json.decode(data, type=_Mark)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise AuditError(f"{self.path}: the anchor is damaged") from None
+        mark = read_as(data, _Mark)
+        if mark is None:
+            raise AuditError(f"{self.path}: the anchor is damaged")
         if key is not None and not hmac.compare_digest(_signature(mark.seq, mark.hash, key), mark.mac):
             raise AuditError(f"{self.path}: the anchor was changed, or the key is another one")
         return Link(mark.seq, mark.hash)
@@ -212,21 +205,13 @@ def anchor_for(given: AnchorSpec, log: Path, key: bytes | None) -> Anchor | None
     """The anchor of a log: a file's, a function's, your own, or unless switched off the state folder's with a key."""
     if given is False or (given is None and key is None):
         return None
-    if given is None or given is True:
-        return state_anchor(log, key)
+    if given is None or given is True:  # in the state folder, one for each log and key
+        fingerprint = b"" if key is None else digest(b"fingerprint", key).encode()
+        name = hashlib.sha256(os.path.realpath(log).encode("utf-8", "surrogateescape") + b"\0" + fingerprint)
+        return FileAnchor(state_folder() / "audit" / f"{name.hexdigest()[:40]}.json", required=False)
     if isinstance(given, (str, Path)):
         return FileAnchor(given)
     return SinkAnchor(given) if callable(given) else given
-
-
-def state_anchor(log: Path, key: bytes | None) -> FileAnchor:
-    """The anchor in the user's state folder: one for each log and key."""
-    name = hashlib.sha256(os.path.realpath(log).encode("utf-8", "surrogateescape") + b"\0" + _fingerprint(key))
-    return FileAnchor(state_folder() / "audit" / f"{name.hexdigest()[:40]}.json", required=False)
-
-
-def _fingerprint(key: bytes | None) -> bytes:
-    return b"" if key is None else digest(b"fingerprint", key).encode()
 
 
 def _signature(seq: int, hashed: str, key: bytes) -> str:

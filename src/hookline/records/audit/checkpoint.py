@@ -12,17 +12,18 @@ import base64
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hookline.core.files import locked, private_folder, read_at, state_folder, write_at, write_atomically
+from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor
 from hookline.records.audit.chain import Link, link_of
-from hookline.records.audit.merkle import Frontier, consistency_proof, inclusion_proof, leaf_hash, root_of
 from hookline.records.audit.reader import Cursor, LogReader
 from hookline.records.audit.signing import SigningKey, signature_line, vkey
 
@@ -87,7 +88,7 @@ class LogTree:
         """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is `known`."""
         roots = {head.size: head.root for head in known}
         with locked(self._beside("tree")) as fd:
-            state, leaves = _decoded(read_at(fd, _STATE_BYTES, 0)), []
+            state, leaves = read_as(read_at(fd, _STATE_BYTES, 0), _State) or _State(), []
             tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
             cursor = self._cursor(reader, state)
             while tree.size < up_to and (batch := reader.read(cursor, most_lines=up_to - tree.size)).data:
@@ -157,7 +158,8 @@ class Checkpoints(LogTree):
             raise AuditError(f"origin: expected a name without spaces or `+`, got `{self.origin}`")
         self.every = every
         place: Path | None = getattr(anchor, "path", None)
-        self.paths: tuple[Path, ...] = (self._beside("checkpoint"), *_copies(place))
+        copies = () if place is None else (place.with_name(f"{place.name}.checkpoint"),)
+        self.paths: tuple[Path, ...] = (self._beside("checkpoint"), *copies)
 
     @property
     def vkey(self) -> str:
@@ -192,7 +194,8 @@ class Checkpoints(LogTree):
     def proof_of(self, record: int) -> dict[str, Any]:
         """That a record is in the log that the newest checkpoint is over, with all that a verifier needs."""
         note, head, leaves = self._signed()
-        line = next(self._lines(record), None)
+        lines = (line for batch in LogReader(self.log).batches() for line in batch.lines)
+        line = next((line for line in lines if (link := link_of(line)) and link.seq == record), None)
         if line is None:
             raise AuditError(f"{self.log}: record {record} is not in it, or not any more")
         leaf = leaf_hash(line)
@@ -224,21 +227,73 @@ class Checkpoints(LogTree):
     def _about(self, note: str, head: TreeHead) -> dict[str, Any]:
         return {"checkpoint": note, "vkey": self.vkey, "size": head.size, "root": _base64(head.root)}
 
-    def _lines(self, record: int) -> Iterator[bytes]:
-        for batch in LogReader(self.log).batches():
-            yield from (line for line in batch.lines if (link := link_of(line)) and link.seq == record)
-
-
-def _copies(anchor: Path | None) -> tuple[Path, ...]:
-    return () if anchor is None else (anchor.with_name(f"{anchor.name}.checkpoint"),)
-
-
-def _decoded(data: bytes) -> _State:
-    try:
-        return msgspec.json.decode(data, type=_State)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _State()
-
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+# -- Merkle trees as in RFC 6962 and 9162; leaves are hashes of raw lines, without their ends --------------------------
+
+
+def leaf_hash(line: bytes) -> bytes:
+    """The leaf of a line."""
+    return sha256(b"\0" + line.removesuffix(b"\n")).digest()
+
+
+def _join(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\1" + left + right).digest()
+
+
+class Frontier:
+    """A tree that grows: the roots of its whole subtrees, the largest first, which is all that further leaves need."""
+
+    def __init__(self, size: int = 0, roots: Iterable[bytes] = ()) -> None:
+        self.size = size
+        self.roots = list(roots)
+
+    def add(self, leaf: bytes) -> None:
+        """One more leaf, at the end."""
+        self.roots.append(leaf)
+        self.size += 1
+        carried = self.size
+        while not carried & 1:
+            self.roots[-2:] = [_join(*self.roots[-2:])]
+            carried >>= 1
+
+    @property
+    def root(self) -> bytes:
+        """The hash of the whole tree."""
+        if not self.roots:
+            return sha256(b"").digest()
+        found = self.roots[-1]
+        for left in self.roots[-2::-1]:
+            found = _join(left, found)
+        return found
+
+
+def root_of(leaves: Iterable[bytes]) -> bytes:
+    """The hash of the tree over these leaves."""
+    tree = Frontier()
+    for leaf in leaves:
+        tree.add(leaf)
+    return tree.root
+
+
+def inclusion_proof(index: int, leaves: Sequence[bytes]) -> list[bytes]:
+    """The hashes that lead from one leaf to the root."""
+    if len(leaves) <= 1:
+        return []
+    half = 1 << (len(leaves) - 1).bit_length() - 1
+    if index < half:
+        return [*inclusion_proof(index, leaves[:half]), root_of(leaves[half:])]
+    return [*inclusion_proof(index - half, leaves[half:]), root_of(leaves[:half])]
+
+
+def consistency_proof(size: int, leaves: Sequence[bytes], *, whole: bool = True) -> list[bytes]:
+    """The hashes by which the root over the first `size` leaves, and that over all of them, are both reached."""
+    if size in (0, len(leaves)):
+        return [] if whole else [root_of(leaves)]
+    half = 1 << (len(leaves) - 1).bit_length() - 1
+    if size <= half:
+        return [*consistency_proof(size, leaves[:half], whole=whole), root_of(leaves[half:])]
+    return [*consistency_proof(size - half, leaves[half:], whole=False), root_of(leaves[:half])]

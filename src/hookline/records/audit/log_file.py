@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from hookline.core.files import locked, read_at
+from hookline.core.files import locked, private, read_at
 from hookline.errors import AuditError
 from hookline.records.audit.anchor import Anchor, AnchorSpec, Head, anchor_for, key_problem, read_head, write_head
 from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
@@ -142,7 +142,7 @@ class AuditFile:
             line, last = chain_line(body, last, self._key)
             lines.append(line)
         new = os.fstat(fd).st_size == 0
-        write_all(fd, b"".join(lines))
+        _write_all(fd, b"".join(lines))
         if fsync:
             os.fsync(fd)
             if new:
@@ -362,7 +362,14 @@ def _identity(fd: int) -> tuple[int, int, int]:
     return status.st_dev, status.st_ino, status.st_size
 
 
-def write_all(fd: int, data: bytes) -> None:
+def append_durably(path: Path, data: bytes) -> None:
+    """All of it is at the end of a file, on the disk, when this returns; or nothing."""
+    with open(path, "ab", buffering=0, opener=private) as file:
+        _write_all(file.fileno(), data)
+        os.fsync(file.fileno())
+
+
+def _write_all(fd: int, data: bytes) -> None:
     """All or nothing: what could only be written in part is taken back."""
     before = os.fstat(fd).st_size
     view = memoryview(data)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from hookline.records.audit.verification import MOST_LINE
 _LOG = re.compile(r"(.*\.jsonl)(?:\.[0-9]+)?")
 _CHUNK = 4 << 20
 _TAIL_BYTES = 64
-_POLL_SECONDS = 0.2
 
 
 class Segment(msgspec.Struct, frozen=True):
@@ -136,14 +134,6 @@ class LogReader:
         while batch.data:
             yield batch
             batch = self.read(batch.cursor)
-
-    def follow(self, after: Cursor | None = None) -> Iterator[LogBatch]:
-        """Everything behind a place, and whatever is written from now on; it does not end."""
-        while True:
-            for batch in self.batches(after):
-                yield batch
-                after = batch.cursor
-            time.sleep(_POLL_SECONDS)
 
 
 def is_at(segment: Segment, cursor: Cursor) -> bool:
