@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from hookline.core.files import read_at
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
 from hookline.records.audit.anchor import read_head
 from hookline.records.audit.chain import follow, link_before, link_of
-from hookline.records.audit.log_file import AuditFile
+from hookline.records.audit.log_file import AuditFile, last_line
 from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
 from hookline.records.console.index import LogIndex
@@ -44,7 +45,6 @@ from hookline.records.console.store import (
 
 _SEARCH_ROWS = 25_000
 _SEARCH_SECONDS = 0.2
-_MOST_BEFORE = 1 << 20
 _MOST_GAPS = 200
 _MOST_NAMES = 200
 _MOST_BREAKS = 100
@@ -110,7 +110,7 @@ class LogStore:
             top = rows[-1].id if len(rows) >= limit else bottom
             if time.monotonic() >= deadline:
                 break
-        return Page(rows, f"0.{top}" if top > 1 else "", top)
+        return Page(rows, f"0.{top}" if top > 1 else "")
 
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[EventRow], int]:
         """What came in after an event, newest first, and how many that were in all."""
@@ -129,14 +129,14 @@ class LogStore:
         """Counts for the filters."""
         cells = self._reader.cells(wanted, "event, tool, verdict, failed, hookset")
         names = self._reader.names({cell[place] for cell in cells for place in (0, 1)})
-        sums: dict[str, dict[str, int]] = {"verdict": {}, "event": {}, "tool": {}, "hook": {}}
+        sums: dict[str, Counter[str]] = {kind: Counter() for kind in ("verdict", "event", "tool", "hook")}
         hooksets = self._reader.hooksets({cell["hookset"] for cell in cells})
         for cell in cells:
-            _count(sums["verdict"], VERDICTS[cell["verdict"]], cell["n"])
-            _count(sums["event"], names.get(cell["event"], ""), cell["n"])
-            _count(sums["tool"], names.get(cell["tool"], ""), cell["n"])
+            sums["verdict"][VERDICTS[cell["verdict"]]] += cell["n"]
+            sums["event"][names.get(cell["event"], "")] += cell["n"]
+            sums["tool"][names.get(cell["tool"], "")] += cell["n"]
             for hook in hooksets.get(cell["hookset"], ()):
-                _count(sums["hook"], hook, cell["n"])
+                sums["hook"][hook] += cell["n"]
         return Facets(
             sum(cell["n"] for cell in cells), **{kind: _most(counts) for kind, counts in sums.items()},
             failed=sum(cell["n"] for cell in cells if cell["failed"]),
@@ -162,8 +162,9 @@ class LogStore:
         ).fetchone()
         found: dict[str, Any] = {"row": rows[0], "file": place["path"], "offset": place["offset"]}
         try:
-            line = _bytes_at(place["path"], place["offset"], place["length"])
-            before = _line_before(place["path"], place["offset"])
+            with Path(place["path"]).open("rb") as file:
+                line = read_at(file.fileno(), place["length"], place["offset"])
+                before, _ = last_line(file.fileno(), place["offset"])
             chain = _chain_place(place["log"], line + b"\n", before, self._key)
             record = msgspec.json.decode(line)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
@@ -268,38 +269,13 @@ def _session(found: sqlite3.Row) -> SessionSummary:
     return SessionSummary(**{name: found[name] for name in SessionSummary.__struct_fields__})
 
 
-def _count(sums: dict[str, int], name: str, n: int) -> None:
-    if name:
-        sums[name] = sums.get(name, 0) + n
-
-
-def _most(counts: dict[str, int]) -> dict[str, int]:
+def _most(counts: Counter[str]) -> dict[str, int]:
     """The names that come up most, and no more of them than a list can show."""
-    return dict(sorted(counts.items(), key=lambda one: -one[1])[:_MOST_NAMES])
+    del counts[""]
+    return dict(counts.most_common(_MOST_NAMES))
 
 
-def _line_before(path: str, offset: int) -> bytes | None:
-    """The line that ends where this one begins."""
-    length = 1 << 14
-    while offset > 0:
-        start = max(offset - length, 0)
-        data = _bytes_at(path, start, offset - start)
-        cut = data.rfind(b"\n", 0, len(data) - 1)
-        if cut >= 0 or start == 0:
-            return data[cut + 1 :]
-        if length > _MOST_BEFORE:
-            return None
-        length *= 8
-    return None
-
-
-def _bytes_at(path: str, offset: int, length: int) -> bytes:
-    """Bytes of a file, fewer if it ends before."""
-    with open(path, "rb") as file:  # noqa: PTH123 - a path as the index holds it
-        return os.pread(file.fileno(), length, offset)
-
-
-def _chain_place(log: str, line: bytes, before: bytes | None, key: bytes | None) -> ChainPlace | None:
+def _chain_place(log: str, line: bytes, before: bytes, key: bytes | None) -> ChainPlace | None:
     """A line's place in the chain, checked against the line before it; `None` if it is not a line of a chain."""
     here, start = link_of(line), link_before(line)
     if here is None or start is None:

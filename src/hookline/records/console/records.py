@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import log2
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hookline.core.engine.render import WORDS
+from hookline.core.engine.render import WORDS, decision_word
 from hookline.core.wire.json_text import read_object
 from hookline.records.audit.reader import LogReader
 from hookline.records.telemetry.metrics import quantile
@@ -25,6 +26,12 @@ _CODES = {word: code for code, word in enumerate(VERDICTS)}
 SLOTS_PER_DOUBLING = 6
 """How finely run times are counted: percentiles are exact to about 6 %."""
 FAILED = frozenset({"failed", "timeout", "cancelled"})
+
+
+@lru_cache(1_000)
+def _code(decision: str, stop: bool, keep_going: bool, rewritten: bool, replaced: bool) -> int:  # noqa: FBT001 - a key
+    word = decision_word(decision, stop=stop, keep_going=keep_going, rewritten=rewritten, replaced=replaced)
+    return _CODES[word.lower()]
 
 
 class HookRun(msgspec.Struct, gc=False):
@@ -71,22 +78,10 @@ class EventRecord(msgspec.Struct, gc=False):
     @property
     def verdict(self) -> int:
         """The code of what it came to, the strictest word that applies."""
-        if self.decision == "pass":
-            plain = self.keep_going or self.stop or self.rewritten or self.replaced or self.event == "AuditGap"
-            return self._effect() if plain else 0
-        if self.stop and self.decision != "deny":
-            return _CODES["stop"]
-        return _CODES.get(self.decision, 0)
-
-    def _effect(self) -> int:
-        """The word where no hook decided."""
-        if self.stop:
-            return _CODES["stop"]
-        if self.keep_going:
-            return _CODES["keep going"]
-        if self.rewritten:
-            return _CODES["rewrite"]
-        return _CODES["replace"] if self.replaced else _CODES["gap"]
+        if self.event == "AuditGap":
+            return _CODES["gap"]
+        said = bool(self.stop), bool(self.keep_going), bool(self.rewritten), bool(self.replaced)
+        return _code(self.decision, *said) if self.decision != "pass" or any(said) else 0
 
     @property
     def failed(self) -> bool:

@@ -49,7 +49,6 @@ class Page(msgspec.Struct, frozen=True):
 
     rows: list[EventRow]
     next: str = ""
-    searched_to: int = 0
 
 
 class Facets(msgspec.Struct, frozen=True):
