@@ -27,8 +27,7 @@ from hookline.fleet.hub import Hub
 from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.leaf import Leaf, join
 from hookline.fleet.machine import Machine
-from hookline.fleet.overview import MachineRow
-from hookline.fleet.rollout import Rollout
+from hookline.fleet.overview import MachineRow, Rollout
 from hookline.fleet.server import Server
 from hookline.fleet.subjects import BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET, audit_of, inbox_of
 from hookline.records.audit import AuditFile
@@ -424,7 +423,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
         """
         from pathlib import Path
         from hookline.records.audit import AuditFile
-        from hookline.fleet.mirroring import advice
+        from hookline.fleet.hub import advice
         from hookline.fleet.ledger import Ledger
         AuditFile("audit.jsonl").append({"event": "PreToolUse", "pad": "x" * 3000} for _ in range(200))
         lines = Path("audit.jsonl").read_bytes().splitlines(keepends=True)

@@ -24,10 +24,9 @@ from hookline.fleet.connection import end
 from hookline.fleet.hub import Hub
 from hookline.fleet.keys import MachineKey
 from hookline.fleet.machine import Machine
-from hookline.fleet.overview import rows
+from hookline.fleet.overview import Status, rows
 from hookline.fleet.registry import Member
 from hookline.fleet.server import Server
-from hookline.fleet.status import Status
 from hookline.fleet.subjects import SIGNATURE_HEADER, STATUS_BUCKET, audit_of
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import START

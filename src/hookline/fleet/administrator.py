@@ -1,27 +1,87 @@
-"""What an administrator does at a hub that runs: policies, machines, and how they stand."""
+"""What an administrator does at a hub that runs: policies, machines, and how they stand; for the console, too."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hookline.core.files import write_atomically
 from hookline.errors import FleetError
-from hookline.fleet import rollout as rollouts
 from hookline.fleet.bundle import Bundle, fetch, pack, unpack
-from hookline.fleet.connection import connect
-from hookline.fleet.hub_folder import HubFolder
-from hookline.fleet.overview import MachineRow, rows
-from hookline.fleet.rollout import Rollout
-from hookline.fleet.status import Status, read_status
+from hookline.fleet.connection import connect, read_rollout
+from hookline.fleet.keys import MachineKey, TeamKey
+from hookline.fleet.ledger import Ledger
+from hookline.fleet.overview import MachineRow, Rollout, Status, first, read_status, rows, widened
+from hookline.fleet.registry import MachineRegistry
+from hookline.fleet.server import users
 from hookline.fleet.subjects import ANNOUNCE, BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
+
+SECONDS = 2.0
+"""How often the console's pages ask the hub again."""
+
+
+class HubAddress(msgspec.Struct, frozen=True):
+    """How other commands find a hub: where it is, and whether the server there is its own."""
+
+    url: str
+    own_server: bool = True
+
+
+class HubFolder:
+    """The files of one hub."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.registry: MachineRegistry = MachineRegistry(path)
+        self.ledger: Ledger = Ledger(path / "audit")
+        key = path / "team.key"
+        self.key: TeamKey = TeamKey.load(key) if key.exists() else TeamKey.create(key)
+
+    @property
+    def seed_path(self) -> Path:
+        """The hub's own credentials, for its connection."""
+        return self.path / "hub.seed"
+
+    @property
+    def users_path(self) -> Path:
+        """Who may connect, for the configuration of a cluster that is not ours."""
+        return self.path / "nats-users.json"
+
+    def hub_key(self) -> MachineKey:
+        """The hub's own credentials; made at its first start."""
+        if not self.seed_path.exists():
+            made = MachineKey.generate()
+            write_atomically(self.seed_path, made.seed.encode(), durable=True)
+            write_atomically(self.path / "hub.key", made.raw, durable=True)
+            return made
+        return MachineKey((self.path / "hub.key").read_bytes())
+
+    def write_users(self) -> None:
+        """Write who may connect; a cluster that is not ours reads it when it is reloaded."""
+        known = msgspec.json.encode({"users": users(self.hub_key().public, self.registry.keys())})
+        write_atomically(self.users_path, msgspec.json.format(known, indent=1))
+
+    def write_address(self, address: HubAddress) -> None:
+        """Let other commands find the hub."""
+        write_atomically(self.path / "hub.json", msgspec.json.encode(address))
+
+    def address(self) -> HubAddress:
+        """Where the hub runs."""
+        try:
+            return msgspec.json.decode((self.path / "hub.json").read_bytes(), type=HubAddress)
+        except (OSError, msgspec.DecodeError):
+            raise FleetError(f"{self.path}: no hub was ever started here; run `hookline fleet hub`") from None
 
 
 class Administrator:
@@ -101,14 +161,7 @@ class Administrator:
 
     async def rollout(self) -> Rollout | None:
         """The rollout that is under way or was the last."""
-        from nats.js.errors import KeyNotFoundError
-
-        bucket = await self.js.key_value(POLICY_BUCKET)
-        try:
-            entry = await bucket.get(TARGET)
-        except KeyNotFoundError:
-            return None
-        return msgspec.json.decode(entry.value or b"", type=Rollout)
+        return await read_rollout(self.js)
 
     async def rollouts(self) -> list[Rollout]:
         """The last steps of rollouts, oldest first."""
@@ -140,7 +193,7 @@ class Administrator:
         store = await self.js.object_store(BUNDLE_BUCKET)
         await store.put(str(version), data)
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        wanted = rollouts.first(last, version, bundle.digest, share, message=message, started=started)
+        wanted = first(last, version, bundle.digest, share, message=message, started=started)
         await self._announce(wanted)
         return wanted
 
@@ -149,7 +202,7 @@ class Administrator:
         last = await self.rollout()
         if last is None:
             raise FleetError("there is nothing to promote; push a policy first: `hookline fleet push FOLDER`")
-        wanted = rollouts.widened(last, share)
+        wanted = widened(last, share)
         await self._announce(wanted)
         return wanted
 
@@ -165,3 +218,87 @@ class Administrator:
         bucket = await self.js.key_value(POLICY_BUCKET)
         await bucket.put(TARGET, msgspec.json.encode(wanted))
         await self._client.publish(ANNOUNCE, str(wanted.version).encode())
+
+
+# -- the fleet for the console: its machines and its rollouts, as the hub sees them ------------------------------------
+
+
+class RolloutRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a rollout, and how the machines that should have its version stand."""
+
+    version: int
+    share: float
+    stable: int
+    message: str
+    started: str
+    current: bool
+    wanted: int
+    in_force: int
+    refused: tuple[str, ...]
+
+
+class FleetPages:
+    """What the console's Machines and Rollouts ask for; `problem` says why it may be old."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problem: str = "the hub has not answered yet"
+        self._rows: Sequence[MachineRow] = ()
+        self._steps: Sequence[Rollout] = ()
+
+    async def follow(self) -> None:
+        """Ask the hub again and again; if it goes away, what it said last is shown, and that it is away."""
+        while True:
+            try:
+                hub = await Administrator.connect(self.folder)
+            except FleetError as problem:
+                self.problem = str(problem)
+                await asyncio.sleep(SECONDS)
+                continue
+            try:
+                await self._read(hub)
+            finally:
+                await hub.close()
+
+    async def _read(self, hub: Administrator) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            while True:
+                try:
+                    self._rows, self._steps = await hub.rows(), await hub.rollouts()
+                except Exception as problem:  # noqa: BLE001 - whatever it was, it is shown, and asked again
+                    self.problem = f"the hub does not answer: {problem}; is `hookline fleet hub` running?"
+                    return
+                self.problem = ""
+                await asyncio.sleep(SECONDS)
+
+    def logs(self) -> list[Path]:
+        """The mirrors."""
+        ledger = Ledger(self.folder / "audit")
+        return [ledger.mirror(machine).path for machine in ledger.machines()]
+
+    def machines(self) -> dict[str, Any]:
+        """One row for each machine, those that need attention first."""
+        return {"problem": self.problem, "machines": [_shown(row) for row in self._rows]}
+
+    def rollouts(self) -> dict[str, Any]:
+        """Every step, the newest first."""
+        return {"problem": self.problem, "rollouts": steps(self._steps, self._rows)}
+
+
+def _shown(row: MachineRow) -> dict[str, Any]:
+    return {**msgspec.to_builtins(row), "ok": row.ok, "hooked": row.hooked, "proven": row.proven}
+
+
+def steps(history: Sequence[Rollout], rows: Sequence[MachineRow]) -> list[RolloutRow]:
+    """How each step of the rollouts stands, the newest first."""
+    wanted = Counter(row.wanted for row in rows)
+    in_force = Counter(row.policy for row in rows)
+    refused = [(row.wanted, f"{row.name}: {text}") for row in rows for text in row.problems if "refused" in text]
+    return [
+        RolloutRow(
+            version=step.version, share=step.share, stable=step.stable, message=step.message, started=step.started,
+            current=place == 0, wanted=wanted[step.version], in_force=in_force[step.version],
+            refused=tuple(text for version, text in refused if version == step.version),
+        )
+        for place, step in enumerate(reversed(history))
+    ]  # fmt: skip

@@ -11,10 +11,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hookline.errors import FleetError, extra
+from hookline.fleet.overview import Rollout
+from hookline.fleet.subjects import POLICY_BUCKET, TARGET
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
+    from nats.js import JetStreamContext
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
@@ -36,6 +41,18 @@ async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
             task.cancel()
         _, going = await asyncio.wait(going, timeout=lost)
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def read_rollout(js: JetStreamContext) -> Rollout | None:
+    """The rollout that is under way or was the last."""
+    from nats.js.errors import KeyNotFoundError
+
+    bucket = await js.key_value(POLICY_BUCKET)
+    try:
+        entry = await bucket.get(TARGET)
+    except KeyNotFoundError:
+        return None
+    return msgspec.json.decode(entry.value or b"", type=Rollout)
 
 
 async def connect(

@@ -23,12 +23,11 @@ from hookline.errors import AuditError, FleetError
 from hookline.fleet import subjects
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, fetch, unpack
 from hookline.fleet.check import check_in_process
-from hookline.fleet.connection import connect, end
+from hookline.fleet.connection import connect, end, read_rollout
 from hookline.fleet.keys import MachineKey, log_origin, verify
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
+from hookline.fleet.overview import Status
 from hookline.fleet.registry import read_token
-from hookline.fleet.rollout import Rollout
-from hookline.fleet.status import Status
 from hookline.records.audit.chain import Link, link_before, link_of
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
@@ -177,7 +176,8 @@ class Leaf:
             self._sent, self._sequence = await self._hub_position()
             self._cursor = await asyncio.to_thread(place_after, log_path, self._sent)
         sent = 0
-        for block, place in await asyncio.to_thread(_next_blocks, log_path, self._cursor):
+        few = islice(blocks_after(log_path, self._cursor), 16)  # a week offline does not lie in memory at once
+        for block, place in await asyncio.to_thread(list, few):
             self._sequence = await self._publish(block)
             self._cursor, self._sent = place, block.last
             self.machine.heard()
@@ -223,7 +223,8 @@ class Leaf:
 
     async def follow_policy(self) -> Current | None:
         """Bring this machine to the version it should have; what is in force afterwards."""
-        number, digest = await self._wanted() or (0, "")
+        rollout = await read_rollout(self.client.jetstream())
+        number, digest = rollout.wanted(self.enrolment.machine) if rollout else (0, "")
         current = await asyncio.to_thread(self._usable)
         if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
@@ -249,16 +250,6 @@ class Leaf:
             log.warning("the policy is fetched again: %s", problem)
             return None
         return current
-
-    async def _wanted(self) -> tuple[int, str] | None:
-        from nats.js.errors import KeyNotFoundError
-
-        bucket = await self.client.jetstream().key_value(subjects.POLICY_BUCKET)
-        try:
-            entry = await bucket.get(subjects.TARGET)
-        except KeyNotFoundError:
-            return None
-        return msgspec.json.decode(entry.value or b"", type=Rollout).wanted(self.enrolment.machine)
 
     async def _fetch(self, version: int, digest: str) -> tuple[Bundle, bytes]:
         data = await fetch(self.client.jetstream(), subjects.BUNDLE_BUCKET, str(version))
@@ -326,11 +317,6 @@ class Leaf:
             instance=self._instance,
             hosts=self._hosts(),
         )
-
-
-def _next_blocks(log_path: Path, place: Cursor) -> list[tuple[Block, Cursor]]:
-    """A few blocks at a time, so that a week offline does not lie in memory at once."""
-    return list(islice(blocks_after(log_path, place), 16))
 
 
 # -- an audit log as blocks -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -257,13 +257,10 @@ def positions(part: SimpleCommand, start: int, rule: CommandRule | None = None) 
             yield Position(word)
             before = word
         else:
-            is_flag = rule is not None and before in rule.options and not _takes_value(rule, before)
+            valued = rule is not None and any(known.startswith(f"{before} ") for known in rule.options)
+            is_flag = rule is not None and before in rule.options and not valued
             yield Position(word, "" if is_flag else before, at in part.globs)
             before = ""
-
-
-def _takes_value(rule: CommandRule, option: str) -> bool:
-    return any(known.startswith(f"{option} ") for known in rule.options)
 
 
 def kind_of(word: str, run: str = "") -> str | None:
@@ -326,6 +323,21 @@ def read_policy(path: str | Path) -> LearnedPolicy:
         raise ConfigError(str(path), f"{problem.strerror}; `hookline learn` writes one") from None
     except (ValueError, msgspec.ValidationError) as problem:
         raise ConfigError(str(path), f"not a learned policy: {problem}") from None
+
+
+def joined(old: LearnedPolicy, new: LearnedPolicy) -> LearnedPolicy:
+    """The new policy, with the rules of the old one that it says nothing about: they end when they stay unused."""
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "commands": lambda rule: (rule.run, bool(rule.exact)), "tools": lambda rule: rule.tool,
+    }  # fmt: skip
+    fields: dict[str, Any] = {
+        name: tuple(sorted({*getattr(old, name), *getattr(new, name)}))
+        for name in ("read", "write", "hosts", "protect")
+    }
+    for name, key in kinds.items():
+        known = {key(rule) for rule in getattr(new, name)}
+        fields[name] = (*getattr(new, name), *(rule for rule in getattr(old, name) if key(rule) not in known))
+    return LearnedPolicy(**fields)
 
 
 def approve(path: str | Path, *, unused_days: int = UNUSED_DAYS, name: str = "learned.approve") -> Hook:

@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,26 @@ from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.hook_set import Fires, ask_people
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import extra
-from hookline.events import PreToolUse
-from hookline.hosts.acs_steps import Object, Refused, calls_in, event_of
+from hookline.events import (
+    Event,
+    PostCompact,
+    PostToolUse,
+    PostToolUseFailure,
+    PreCompact,
+    PreOutput,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+    SubagentStart,
+    SubagentStop,
+    UserPromptSubmit,
+)  # fmt: skip
+from hookline.hosts.claude import CLAUDE
+from hookline.hosts.decode import knows_tool
+from hookline.hosts.unknown_tools import calls_inside
 from hookline.replies import NOTHING, Decision, Reply
 
+Object = dict[str, Any]
 VERSION, SKEW_MS, TIMEOUT_MS, ALGORITHM = "0.1.0", 300_000, 20_000, "HMAC-SHA256"
 ERRORS = {
     -32700: "Parse error", -32600: "Invalid Request", -32602: "Invalid params", -32001: "UNSUPPORTED_VERSION",
@@ -41,6 +57,7 @@ ERRORS = {
 }  # fmt: skip
 _TOLD_ONLY = {"steps/postCompact", "steps/subagentStop", "steps/turnEnd", "steps/sessionEnd", "steps/skillUnload"}
 """Steps that have happened: an answer other than `allow` would come too late."""
+_JUDGED = ("steps/", "protocols/MCP/", "agbom/", "system/")
 _LONGEST_ID = 256
 _DEFERRED = {
     "reason": "pending_dependency", "resolution_method": "retry", "resolution_timeout_ms": 60_000,
@@ -52,9 +69,6 @@ create table if not exists seen(session, id, primary key(session, id));
 create table if not exists session(id primary key, methods, head);
 create table if not exists entry(at, session, request, finding, more);
 """
-
-
-# -- signatures --------------------------------------------------------------------------------------------------------
 
 
 def canonical(value: Any) -> bytes:
@@ -69,9 +83,6 @@ def signature(secret: bytes, session: str, envelope: Object, side: str) -> str:
     signed = {**envelope, side: {key: value for key, value in envelope[side].items() if key != "signature"}}
     key = hmac.digest(hmac.digest(bytes(32), secret, "sha256"), session.encode() + b"\1", "sha256")
     return base64.b64encode(hmac.digest(key, canonical(signed), "sha256")).decode()
-
-
-# -- the Guardian ------------------------------------------------------------------------------------------------------
 
 
 class Guardian:
@@ -103,7 +114,8 @@ class Guardian:
         if envelope.get("method") == "system/ping":
             return {"jsonrpc": "2.0", "id": envelope.get("id"), "result": self._pong(params)}
         number = envelope.get("id")
-        answer: Object = {"jsonrpc": "2.0", "id": number if _can_be_signed(number) else None}
+        canonical_id = isinstance(number, str) or (isinstance(number, int) and abs(number) < 1 << 53)
+        answer: Object = {"jsonrpc": "2.0", "id": number if canonical_id else None}
         try:
             return self._signed({**answer, "result": self._judge(envelope, params)}, params)
         except Refused as refused:
@@ -275,14 +287,6 @@ class Guardian:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _can_be_signed(number: object) -> bool:
-    """Whether a request's id has a canonical form: a text, or a number that every JSON reader has as it is."""
-    return isinstance(number, str) or (isinstance(number, int) and abs(number) < 1 << 53)
-
-
-_JUDGED = ("steps/", "protocols/MCP/", "agbom/", "system/")
-
-
 def _decision(params: Object, decision: str, why: str = "", **more: object) -> Object:
     said = {"type": "final", "acs_version": VERSION, "request_id": params.get("request_id"), "decision": decision}
     return {**said, **({"reasoning": why} if why else {}), **more}
@@ -305,3 +309,89 @@ def _about(verdict: Verdict) -> Object:
 def _error(number: object, refused: Refused) -> Object:
     error = {"code": refused.code, "message": ERRORS[refused.code], "data": refused.data}
     return {"jsonrpc": "2.0", "id": number, "error": error}
+
+
+# -- ACS's steps as our events -----------------------------------------------------------------------------------------
+
+
+class Refused(Exception):
+    """A request that is not judged at all."""
+
+    def __init__(self, code: int, why: str, **data: object) -> None:
+        super().__init__(why)
+        self.code, self.data = code, {"reason": why, **data}
+
+
+def _text(content: Any) -> str:
+    parts = content if isinstance(content, list) else [content]
+    words = (str(one.get("value", one.get("text", ""))) if isinstance(one, dict) else str(one or "") for one in parts)
+    return "\n".join(words)
+
+
+def _about_tool(params: Object, payload: Object) -> tuple[str, str]:
+    tool = payload.get("tool") or {}
+    name = str(tool.get("name") or tool.get("id") or payload.get("name") or "")
+    return name, str(payload.get("execution_id") or params["request_id"])
+
+
+def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> PreToolUse:
+    (name, use), given = _about_tool(params, payload), payload.get("arguments") or {}
+    if not name:
+        raise Refused(-32602, "a call of a tool without a name cannot be judged")
+    values = {key: one.get("value", one) if isinstance(one, dict) else one for key, one in given.items()}
+    return PreToolUse(**who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use)
+
+
+def _result(who: Object, params: Object, payload: Object) -> Event:
+    name, use = _about_tool(params, payload)
+    done = {**who, "tool_name": name or "unknown", "tool_input": {}, "tool_use_id": use}
+    if payload.get("exit_status", "success") == "success":
+        return PostToolUse(**done, tool_response=payload.get("outputs"))
+    return PostToolUseFailure(**done, error=str(payload.get("outputs")))
+
+
+def _subagent(kind: type[Event], who: Object, payload: Object) -> Event:
+    return kind(session_id=who["session_id"], agent_id=str(payload.get("subagent_session_id", "")))
+
+
+def _prompt(who: Object, _: Object, payload: Object) -> Event:
+    return UserPromptSubmit(**who, prompt=_text(payload.get("content")) or json.dumps(payload))
+
+
+STEPS: dict[str, Callable[[Object, Object, Object], Event]] = {
+    "steps/sessionStart": lambda who, _, __: SessionStart(**who),
+    "steps/sessionEnd": lambda who, _, __: SessionEnd(**who, reason="other"),
+    "steps/userMessage": _prompt,
+    "steps/agentTrigger": _prompt,
+    "steps/toolCallRequest": _call,
+    "steps/toolCallResult": _result,
+    "steps/agentResponse": lambda who, _, payload: PreOutput(**who, text=_text(payload.get("content"))),
+    "steps/preCompact": lambda who, _, __: PreCompact(**who),
+    "steps/postCompact": lambda who, _, payload: PostCompact(**who, compact_summary=str(payload.get("summary", ""))),
+    "steps/subagentStart": lambda who, _, payload: _subagent(SubagentStart, who, payload),
+    "steps/subagentStop": lambda who, _, payload: _subagent(SubagentStop, who, payload),
+}
+"""ACS's steps as our events; any other is a tool called `acs:STEP` or `mcp:METHOD`, but turns, which pass."""
+
+
+def event_of(method: str, params: Object) -> Event | None:
+    """The event that a step is; `None` where there is nothing to judge."""
+    payload, meta = params["payload"], params["metadata"]
+    who = {"session_id": meta["session_id"], "agent_id": str(meta.get("agent_id") or "")}
+    if method in STEPS:
+        return STEPS[method](who, params, payload)
+    if method == "protocols/MCP/tools/call":
+        shell = (payload.get("tool") or {}).get("name") == "Bash"  # judged as what it is, whoever carries it
+        return _call(who, params, payload, server="" if shell else str(payload.get("server") or "server"))
+    room, _, step = method.partition("/")
+    if step in ("turnStart", "turnEnd"):
+        return None
+    name = f"mcp:{method.removeprefix('protocols/MCP/')}" if room == "protocols" else f"acs:{step}"
+    return PreToolUse(**who, tool_name=name, tool_input=payload, tool_use_id=params["request_id"])
+
+
+def calls_in(event: Event) -> Iterator[PreToolUse]:
+    """What a tool of an unknown name may do, told by what it is given: a shell line, a patch, a path."""
+    if isinstance(event, PreToolUse) and not knows_tool(CLAUDE, event.tool_name, event.tool_input):
+        for name, given in calls_inside(event.tool_name, event.tool_input):
+            yield msgspec.structs.replace(event, tool_name=name, tool_input=given)

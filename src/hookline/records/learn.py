@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from itertools import pairwise
@@ -41,7 +41,7 @@ from hookline.guards.permissions import decide
 from hookline.guards.permissions.readonly_commands import WorkingFolders, reads
 from hookline.guards.permissions.rules import Rules
 from hookline.records.replay.compare import record_files
-from hookline.records.replay.reader import calls, finished
+from hookline.records.replay.reader import calls, finished, is_within
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
@@ -85,12 +85,12 @@ def learn(
     write = _write_folders(parts, folders, least)
     asked = [row for row in parts if not (harmless(row[0]) or reads(row[0], row[1], wider, writing=True))]
     policy = LearnedPolicy(
-        read=tuple(_shown(folder, project, home) for folder in read),
-        write=tuple(_shown(folder, project, home) for folder in write),
+        read=tuple(_shown(folder, folders) for folder in read),
+        write=tuple(_shown(folder, folders) for folder in write),
         hosts=_hosts(questions, least),
         protect=_secret_files(project, ran),
         commands=tuple(_command_rules(asked, folders, least)),
-        tools=tuple(_tool_rules(questions, project, home, least)),
+        tools=tuple(_tool_rules(questions, folders, least)),
     )
     policy, dropped = _without_attacks(
         policy, [*refused, *(shipped_attacks(project) if attacks is None else attacks)], project, home
@@ -107,11 +107,7 @@ def gather(paths: Iterable[str | Path], since: datetime | None = None) -> tuple[
         done = finished(path)
         for call in calls(path):
             event = call.event
-            if (
-                not isinstance(event, PreToolUse)
-                or call.partial
-                or (since is not None and not _is_after(call.time, since))
-            ):
+            if not isinstance(event, PreToolUse) or call.partial or not is_within(call.time, since):
                 continue
             found = Evidence(event.tool_name, event.tool_input, event.cwd, call.time[:10])
             if call.decided == "deny" or call.rejected:
@@ -122,28 +118,6 @@ def gather(paths: Iterable[str | Path], since: datetime | None = None) -> tuple[
                 refused.append(found)
     since_then = {(call.tool, written(call.given)): call.day for call in sorted(ran, key=lambda call: call.day)}
     return ran, [call for call in refused if since_then.get((call.tool, written(call.given)), "") <= call.day]
-
-
-def _is_after(time: str, since: datetime) -> bool:
-    try:
-        return datetime.fromisoformat(time).astimezone() >= since
-    except ValueError:
-        return False
-
-
-def joined(old: LearnedPolicy, new: LearnedPolicy) -> LearnedPolicy:
-    """The new policy, with the rules of the old one that it says nothing about: they end when they stay unused."""
-    kinds: dict[str, Callable[[Any], Any]] = {
-        "commands": lambda rule: (rule.run, bool(rule.exact)), "tools": lambda rule: rule.tool,
-    }  # fmt: skip
-    fields: dict[str, Any] = {
-        name: tuple(sorted({*getattr(old, name), *getattr(new, name)}))
-        for name in ("read", "write", "hosts", "protect")
-    }
-    for name, key in kinds.items():
-        known = {key(rule) for rule in getattr(new, name)}
-        fields[name] = (*getattr(new, name), *(rule for rule in getattr(old, name) if key(rule) not in known))
-    return LearnedPolicy(**fields)
 
 
 def is_question(call: Evidence, project: str, home: str, rules: Rules) -> bool:
@@ -189,9 +163,8 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
     for part, bases, _, _ in rows:
         if part.unknown or not reads(part, bases, anywhere) or reads(part, bases, folders):
             continue
-        for path in (
-            path for word in part.words[1:] if kind_of(word) is PATH for path in _places(word, bases, folders)
-        ):
+        words = [word for word in part.words[1:] if kind_of(word) is PATH]
+        for path in (path for word in words for path in _places(word, bases, folders)):
             for folder in () if inside(path, folders.cwd) else _parents(path, folders.home):
                 seen[folder].add(path)
     kept: list[str] = []
@@ -230,10 +203,10 @@ def _parents(path: str, home: str) -> Iterator[str]:
             yield f"{base}/{'/'.join(steps[:end])}"
 
 
-def _shown(path: str, project: str, home: str) -> str:
-    if inside(path, project):
-        return path[len(project) + 1 :] or "."
-    return f"~{path[len(home) :]}" if inside(path, home) else path
+def _shown(path: str, folders: WorkingFolders) -> str:
+    if inside(path, folders.cwd):
+        return path[len(folders.cwd) + 1 :] or "."
+    return f"~{path[len(folders.home) :]}" if inside(path, folders.home) else path
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -280,14 +253,15 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
                 counted[word.option][word.text] += number
     found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
     for words in counted.values():
-        for text in [text for text in words if kind_of(text) is PATH and _top_of(text, folders) in found]:
-            del words[text]  # its folder says so already
+        for text in [text for text in words if kind_of(text) is PATH]:
+            if _top(absolute(text, folders.cwd, folders.home), folders) in found:
+                del words[text]  # its folder says so already
     named = [*valued, *(text for option, words in counted.items() for text in _named(head, option, words, least))]
     return CommandRule(
         head,
         tuple(sorted(text for text in named if text.startswith("-"))),
         tuple(sorted(text for text in named if not text.startswith("-"))),
-        tuple(sorted(_shown(folder, folders.cwd, folders.home) for folder in found)),
+        tuple(sorted(_shown(folder, folders) for folder in found)),
         _outside(rows, folders, least),
         seen=seen,
         last=max(row[3] for row in rows),
@@ -313,17 +287,13 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)
 
 
-def _top_of(word: str, folders: WorkingFolders) -> str:
-    return _top(absolute(word, folders.cwd, folders.home), folders)
-
-
 def _outside(rows: Iterable[Row], folders: WorkingFolders, least: int) -> tuple[str, ...]:
     """Folders outside the project that these commands ran in, `least` times each."""
     counted: Counter[str] = Counter()
     for _, bases, number, _ in rows:
         for path in _places(".", bases, folders):
             counted[path] += number if not inside(path, folders.cwd) and any(_parents(path, folders.home)) else 0
-    return tuple(sorted(_shown(path, folders.cwd, folders.home) for path, n in counted.items() if n >= least))
+    return tuple(sorted(_shown(path, folders) for path, n in counted.items() if n >= least))
 
 
 def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
@@ -355,11 +325,11 @@ def _top(path: str, folders: WorkingFolders) -> str:
     return parent if small and inside(parent, small) and not inside(folders.cwd, parent) else ""
 
 
-def _tool_rules(calls: Iterable[Evidence], project: str, home: str, least: int) -> Iterator[ToolRule]:
+def _tool_rules(calls: Iterable[Evidence], folders: WorkingFolders, least: int) -> Iterator[ToolRule]:
     found: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for call in calls:
         if not _is_line(call.tool):
-            key, text = _main_argument(call, project, home)
+            key, text = _main_argument(call, folders)
             found[call.tool, key].append((text, call.day))
     for (tool, key), rows in sorted(found.items()):
         counted = Counter(text for text, _ in rows)
@@ -371,16 +341,16 @@ def _tool_rules(calls: Iterable[Evidence], project: str, home: str, least: int) 
             )
 
 
-def _main_argument(call: Evidence, project: str, home: str) -> tuple[str, str]:
+def _main_argument(call: Evidence, folders: WorkingFolders) -> tuple[str, str]:
     """What a rule would name of a call: the folder of its path, the host of its address, or the whole input."""
     field = ARGUMENTS.get(canonical(call.tool))
     value = str(call.given.get(field.name, "")) if field else ""
     if field and field.kind == "domain":
         return "hosts", domain_of(value)
     if field and field.kind in ("path", "folder"):
-        path = absolute(value, call.cwd, home)
-        top = _top(path, WorkingFolders(project, (project,), home)) if inside(path, project) else ""
-        return "folders", _shown(top, project, home) if top else ""
+        path = absolute(value, call.cwd, folders.home)
+        top = _top(path, folders) if inside(path, folders.cwd) else ""
+        return "folders", _shown(top, folders) if top else ""
     return "inputs", written(call.given)
 
 

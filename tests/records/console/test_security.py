@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hookline.records.console.security import Gatekeeper
+from hookline.records.console.server import Gatekeeper
 from tests.processes.service.conftest import until
 from tests.records.console.place import Log, Running
 

@@ -28,6 +28,7 @@ from hookline.records.audit.chain import Break, Link
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
+from hookline.records.replay.reader import is_within
 
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
@@ -207,7 +208,8 @@ def _time(entry: Mapping[str, Any]) -> datetime | None:
 
 
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
-    if args.decision is not None and args.decision not in _words(entry):
+    words = {decision_word_of(entry), "DENY" if entry.get("blocked") else ""}  # what was blocked is denied, also a stop
+    if args.decision is not None and args.decision not in words:
         return False
     asked = {"event": args.event, "tool": args.tool, "run": args.session}
     if any(value is not None and entry.get(key) != value for key, value in asked.items()):
@@ -219,17 +221,7 @@ def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
 
 def within(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
     """Whether a record lies in the time that was asked for."""
-    if args.since is None and args.until is None:
-        return True
-    moment = _time(entry)
-    if moment is None:
-        return False
-    return (args.since is None or moment >= args.since) and (args.until is None or moment <= args.until)
-
-
-def _words(entry: Mapping[str, Any]) -> set[str]:
-    """What `--decision` may call it: whatever was blocked counts as denied, also a stop."""
-    return {decision_word_of(entry), *(["DENY"] if entry.get("blocked") else [])}
+    return is_within(str(entry.get("time")), args.since, args.until)
 
 
 def line(entry: Mapping[str, Any], width: int | None = None) -> str:

@@ -19,8 +19,8 @@ from hookline.cli.style import agreed, counted, paint
 from hookline.core.files import write_atomically
 from hookline.display import one_line, unsteered_json
 from hookline.errors import HooklineError
-from hookline.guards.learned import UNUSED_DAYS, CommandRule, LearnedPolicy, ToolRule, read_policy
-from hookline.records.learn import Lesson, gather, joined, learn
+from hookline.guards.learned import UNUSED_DAYS, CommandRule, LearnedPolicy, ToolRule, joined, read_policy
+from hookline.records.learn import Lesson, gather, learn
 
 DEFAULT = Path(".claude", "hookline.learned.toml")
 _HEADER = f"""# What hookline learned from history: calls that a person let happen again and again are not asked about.
@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
     out = Path(args.project, DEFAULT) if args.output is None else Path(args.output)
     old = read_policy(out) if out.exists() else LearnedPolicy()
     if args.json:
-        print(unsteered_json(msgspec.json.encode(_object(lesson))))
+        print(unsteered_json(msgspec.json.encode(lesson._asdict())))
         return 0
     print(_summary(lesson, len(ran), args.min))
     policy = LearnedPolicy(**dict(_accepted(lesson.policy, old, ask=not args.dry_run and not args.yes)))
@@ -80,10 +80,6 @@ def _transcripts(project: str) -> list[str]:
     config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
     folder = config / "projects" / re.sub(r"[^A-Za-z0-9]", "-", project)
     return [str(folder)] if folder.is_dir() else []
-
-
-def _object(lesson: Lesson) -> dict[str, Any]:
-    return {**lesson._asdict(), "policy": lesson.policy}
 
 
 def _summary(lesson: Lesson, ran: int, least: int) -> str:

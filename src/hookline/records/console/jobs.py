@@ -1,22 +1,28 @@
-"""What runs beside the console's server: the follower of the logs, and a replay in a process of its own."""
+"""What runs beside the console's server: the follower of the logs, streams of what is new, a replay in a process."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from hookline.core.interpreter import hookline_argv
 from hookline.records.console.index import LogIndex
+from hookline.records.console.log_store import LogStore
+from hookline.records.console.store import Filter
 
 log: logging.Logger = logging.getLogger("hookline.console")
 _LOOK_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
 _MOST_FLIPS = 500
+_MOST_LIVE_ROWS = 200
+_BATCH_SECONDS = 0.1
+_ALIVE_SECONDS = 15.0
 _MOST_SAID = 4_000
 
 
@@ -65,6 +71,60 @@ class Follower:
     def _progress(self, done: int, total: int) -> None:
         if self._end.is_set():
             raise InterruptedError
+
+
+class Broadcast:
+    """Streams of new events for every page that watches: in batches, ten a second at most, never more than it can read.
+
+    `notify` may be called from any thread.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news: asyncio.Event | None = None
+        self._ended = False
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Use this event loop."""
+        self._loop = loop
+        self._news = asyncio.Event()
+
+    def notify(self) -> None:
+        """Something came in."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def end(self) -> None:
+        """End all streams; for the event loop's own thread."""
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None:
+            self._news.set()
+            self._news = asyncio.Event()
+
+    async def stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
+        """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
+        yield b": hello\n\n"
+        while not self._ended:
+            news = self._news
+            assert news is not None
+            status = await asyncio.to_thread(self._store.status)
+            if status.ready and status.last_id < last:
+                last = 0  # the index was made again
+            if status.ready and status.last_id > last:
+                rows, total = await asyncio.to_thread(self._store.after, last, wanted, _MOST_LIVE_ROWS)
+                last = max(status.last_id, rows[0].id if rows else 0)
+                body = {"rows": rows, "skipped": max(total - len(rows), 0), "status": status}
+                yield b"event: batch\ndata: " + msgspec.json.encode(body) + b"\n\n"
+                await asyncio.sleep(_BATCH_SECONDS)
+                continue
+            try:
+                await asyncio.wait_for(news.wait(), _ALIVE_SECONDS if status.ready else 0.5)
+            except TimeoutError:
+                yield b"event: status\ndata: " + msgspec.json.encode({"status": status}) + b"\n\n"
 
 
 class ReplaySubprocess:

@@ -1,10 +1,18 @@
-"""The console's web server: the page's files, its data as JSON, and what comes in as server-sent events."""
+"""The console's web server: the page's files, its data as JSON, and what comes in as server-sent events.
+
+This machine's browser may ask, from the console's own page, with its token. The address that is opened carries a ticket
+behind `#`, which browsers do not send. The page trades it, once, for a token that it sends in a header; a page of
+another origin can neither read it nor make the browser send it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
+import secrets
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,9 +26,8 @@ from hookline.guards.flow import history
 from hookline.records.approvals.web import HEADERS
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
-from hookline.records.console.jobs import Follower, ReplaySubprocess
+from hookline.records.console.jobs import Broadcast, Follower, ReplaySubprocess
 from hookline.records.console.log_store import LogStore
-from hookline.records.console.security import Gatekeeper
 from hookline.records.console.store import ConfiguredHook, Filter
 
 try:
@@ -36,69 +43,42 @@ except ImportError as problem:
 STATIC = Path(__file__).parent / "static"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _MOST_ROWS = 500
-_MOST_LIVE_ROWS = 200
-_BATCH_SECONDS = 0.1
-_ALIVE_SECONDS = 15.0
 _MOST_SESSION_ROWS = 5_000
 _encode = msgspec.json.Encoder().encode
 _LONGEST_TICKET = 200
+_MOST_TICKETS = 20
 _MOST_SENT = 10_000
 _LOOK_SECONDS = 2.0
 OnReady = Callable[[str], None]
 
 
-class Broadcast:
-    """Streams of new events for every page that watches: in batches, ten a second at most, never more than it can read.
+class Gatekeeper:
+    """Checks who asks; `ticket()` makes one more way in."""
 
-    `notify` may be called from any thread.
-    """
+    def __init__(self) -> None:
+        self._token = secrets.token_urlsafe(32)
+        self._tickets: list[str] = []
+        self._lock = threading.Lock()
 
-    def __init__(self, store: LogStore) -> None:
-        self._store = store
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._news: asyncio.Event | None = None
-        self._ended = False
+    def ticket(self) -> str:
+        """A ticket, good for one trade; only the last twenty that were not used stay good."""
+        made = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tickets = [*self._tickets[1 - _MOST_TICKETS :], made]
+        return made
 
-    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Use this event loop."""
-        self._loop = loop
-        self._news = asyncio.Event()
+    def trade(self, ticket: str) -> str | None:
+        """The token for a ticket, which is used up by this."""
+        with self._lock:
+            good = [one for one in self._tickets if hmac.compare_digest(one.encode(), ticket.encode())]
+            if not good:
+                return None
+            self._tickets.remove(good[0])
+        return self._token
 
-    def notify(self) -> None:
-        """Something came in."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake)
-
-    def end(self) -> None:
-        """End all streams; for the event loop's own thread."""
-        self._ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._news is not None:
-            self._news.set()
-            self._news = asyncio.Event()
-
-    async def stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
-        """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
-        yield b": hello\n\n"
-        while not self._ended:
-            news = self._news
-            assert news is not None
-            status = await asyncio.to_thread(self._store.status)
-            if status.ready and status.last_id < last:
-                last = 0  # the index was made again
-            if status.ready and status.last_id > last:
-                rows, total = await asyncio.to_thread(self._store.after, last, wanted, _MOST_LIVE_ROWS)
-                last = max(status.last_id, rows[0].id if rows else 0)
-                body = {"rows": rows, "skipped": max(total - len(rows), 0), "status": status}
-                yield b"event: batch\ndata: " + _encode(body) + b"\n\n"
-                await asyncio.sleep(_BATCH_SECONDS)
-                continue
-            try:
-                await asyncio.wait_for(news.wait(), _ALIVE_SECONDS if status.ready else 0.5)
-            except TimeoutError:
-                yield b"event: status\ndata: " + _encode({"status": status}) + b"\n\n"
+    def knows(self, authorization: str) -> bool:
+        """Whether a request's `Authorization` header carries the token."""
+        return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self._token}".encode())
 
 
 class Console:
@@ -186,7 +166,7 @@ class Console:
             if found is None:
                 return _problem(404, "there is no such thing in these logs")
             took = (time.perf_counter() - start) * 1000
-            return _json(found, {"Server-Timing": f"query;dur={took:.1f}"})
+            return _json(found, headers={"Server-Timing": f"query;dur={took:.1f}"})
 
         return respond
 
@@ -228,7 +208,12 @@ class Console:
         """A socket on the loopback interface; port 0 takes any that is free."""
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(("127.0.0.1", port))
+        try:
+            made.bind(("127.0.0.1", port))
+        except OSError as problem:
+            raise HooklineError(
+                f"--port {port}: {problem.strerror}; name another, or leave it out for a free one"
+            ) from None
         made.listen(64)
         self.port = made.getsockname()[1]
         return made
@@ -318,12 +303,12 @@ _QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
 """Every question that can be asked, and who answers it."""
 
 
-def _json(value: Any, headers: dict[str, str] | None = None) -> Response:
-    return Response(_encode(value), media_type="application/json", headers=headers)
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(_encode(value), status, headers, "application/json")
 
 
 def _problem(status: int, text: str) -> Response:
-    return Response(_encode({"problem": text}), status_code=status, media_type="application/json")
+    return _json({"problem": text}, status)
 
 
 # -- a console from start to end: index, follower, server --------------------------------------------------------------
@@ -354,7 +339,7 @@ async def serve(
     store = LogStore(made, key=key, configured=configured)
     console = Console(store, check=store.check, replay=replay, more=more, acts=acts)
     follower = Follower(made, console.broadcast.notify)
-    listening = _listen(console, port)
+    listening = console.listen(port)
     server = console.server()
     follower.start()
     looking = asyncio.ensure_future(_look_for_logs(made, find_logs)) if find_logs else None
@@ -378,12 +363,3 @@ async def _look_for_logs(index: LogIndex, find: Callable[[], list[Path]]) -> Non
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         index.logs = tuple(logs_in(await asyncio.to_thread(find)))
-
-
-def _listen(console: Console, port: int) -> socket.socket:
-    try:
-        return console.listen(port)
-    except OSError as problem:
-        raise HooklineError(
-            f"--port {port}: {problem.strerror}; name another, or leave it out for a free one"
-        ) from None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from datetime import datetime
+from itertools import accumulate
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from hookline.core.hooks.actions import Function
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
 from hookline.events import Event
-from hookline.records.replay.reader import HEARD, Range, RecordedCall
+from hookline.records.replay.reader import HEARD, Range, RecordedCall, is_within
 from hookline.replies import Decision
 
 CHUNK = 4 * 1024 * 1024
@@ -88,14 +89,8 @@ class Piece(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
     def wants(self, call: RecordedCall) -> bool:
-        """Whether a call lies in the time that is asked for; one that does not say when it was made does not."""
-        if call.decided == HEARD or (self.since is None and self.until is None):
-            return True
-        try:
-            moment = datetime.fromisoformat(call.time).astimezone()
-        except ValueError:
-            return False
-        return (self.since is None or moment >= self.since) and (self.until is None or moment <= self.until)
+        """Whether a call lies in the time that is asked for."""
+        return call.decided == HEARD or is_within(call.time, self.since, self.until)
 
 
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
@@ -298,18 +293,12 @@ def _joined(done: Iterable[tuple[Piece, Part]], on_progress: OnProgress | None) 
             placed = sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
         if on_progress is not None:
             on_progress(piece.end - piece.start, report)
-    before = {path: _summed(counted) for path, counted in lines.items()}
+    before = {}  # how many lines each file has before each of its pieces
+    for path, counted in lines.items():
+        starts = sorted(counted)
+        before[path] = dict(zip(starts, accumulate((counted[start] for start in starts), initial=0), strict=False))
     report.flips = [
         msgspec.structs.replace(flip, line=flip.line + before[flip.file][start])
         for flip, start in sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
     ]
     return report
-
-
-def _summed(counted: dict[int, int]) -> dict[int, int]:
-    """How many lines a file has before each of its pieces."""
-    before, total = {}, 0
-    for start, number in sorted(counted.items()):
-        before[start] = total
-        total += number
-    return before

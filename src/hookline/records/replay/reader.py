@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -101,6 +102,17 @@ class _Line(
     is_sidechain: bool = False
     is_meta: bool = False
     result: Any = None
+
+
+def is_within(time: str, since: datetime | None, until: datetime | None = None) -> bool:
+    """Whether a record was made in this time; one that does not say when it was made was not."""
+    if since is None and until is None:
+        return True
+    try:
+        moment = datetime.fromisoformat(time).astimezone()
+    except ValueError:
+        return False
+    return (since is None or moment >= since) and (until is None or moment <= until)
 
 
 def finished(path: str | Path) -> set[str]:

@@ -208,7 +208,7 @@ async def _export(args: argparse.Namespace) -> int:
 
 async def _console(args: argparse.Namespace) -> int:
     from hookline.cli.commands.console import ready
-    from hookline.fleet.pages import FleetPages
+    from hookline.fleet.administrator import FleetPages
     from hookline.records.console.server import serve
 
     pages = FleetPages(_folder(args))
