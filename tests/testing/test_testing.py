@@ -16,7 +16,7 @@ import pytest
 
 import hookline.testing
 from hookline import Command, Context, Decision, Hooks, Verdict, allow, ask, context, deny, hook, keep_going, rewrite
-from hookline.core.engine.merge import merge
+from hookline.core.engine.composition import merge
 from hookline.errors import HookError, HookFailed, HooklineError
 from hookline.events import (
     CATALOG,

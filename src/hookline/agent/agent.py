@@ -25,7 +25,7 @@ from hookline.agent.context.prompts import submit
 from hookline.agent.hook_services import agent_services, lend_services, take_back
 from hookline.agent.messages import Assistant, Block, Message, Usage
 from hookline.agent.models import Model
-from hookline.agent.models.pricing import model_usage
+from hookline.agent.models.base import model_usage
 from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
 from hookline.agent.session.file_watcher import FileWatcher, names_in
 from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions

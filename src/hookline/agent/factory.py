@@ -23,8 +23,7 @@ from hookline.agent.context.definitions import (
 )
 from hookline.agent.hook_services import agent_services
 from hookline.agent.models import Model, choose
-from hookline.agent.models.base import DEFAULT_MAX_TOKENS
-from hookline.agent.models.pricing import has_price
+from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import UNSET, structs
 
 from hookline.agent import hook_messages
-from hookline.agent.context.compaction import compact_if_full
+from hookline.agent.context.slash_commands import compact_if_full
 from hookline.agent.messages import Assistant, Message, Text, ToolOutput, User
 from hookline.agent.models import ModelRequest, ModelResponse
-from hookline.agent.models.pricing import has_price
+from hookline.agent.models.base import has_price
 from hookline.agent.session.lifecycle import load_again
 from hookline.agent.session.results import TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation

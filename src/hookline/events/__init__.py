@@ -1,11 +1,15 @@
 """What happened: one frozen class per event, and the catalogue that lists them."""
 
-from hookline.events.agents import SubagentStart, SubagentStop, TaskCompleted, TaskCreated, TeammateIdle
 from hookline.events.base import Event
 from hookline.events.catalog import CATALOG, OWN_EVENTS, EventSpec, HookEvent, spec_of
 from hookline.events.session import (
+    ConfigChange,
+    CwdChanged,
+    DirectoryAdded,
     Elicitation,
     ElicitationResult,
+    FileChanged,
+    InstructionsLoaded,
     MessageDisplay,
     Notification,
     PostCompact,
@@ -20,8 +24,15 @@ from hookline.events.session import (
     Setup,
     Stop,
     StopFailure,
+    SubagentStart,
+    SubagentStop,
+    TaskCompleted,
+    TaskCreated,
+    TeammateIdle,
     UserPromptExpansion,
     UserPromptSubmit,
+    WorktreeCreate,
+    WorktreeRemove,
 )
 from hookline.events.tools import (
     PermissionDenied,
@@ -30,15 +41,6 @@ from hookline.events.tools import (
     PostToolUse,
     PostToolUseFailure,
     PreToolUse,
-)
-from hookline.events.workspace import (
-    ConfigChange,
-    CwdChanged,
-    DirectoryAdded,
-    FileChanged,
-    InstructionsLoaded,
-    WorktreeCreate,
-    WorktreeRemove,
 )
 
 __all__ = [

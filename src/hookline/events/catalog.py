@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import UnknownEvent
-from hookline.events import agents, session, tools, workspace
+from hookline.events import session, tools
 from hookline.events.base import Event
 
 
@@ -117,8 +117,8 @@ _ROWS = (
            subjects=("clear", "resume", "logout", "prompt_input_exit", "other")),
     _watch(session.Stop, "context keep_going", carries=_MODE_AND_EFFORT, audited=True),
     _watch(session.StopFailure, carries=_EFFORT, reported=False, audited=True),
-    _gate(agents.SubagentStart, "context", snake=_SUBAGENT, audited=True),
-    _watch(agents.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
+    _gate(session.SubagentStart, "context", snake=_SUBAGENT, audited=True),
+    _watch(session.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
     _gate(session.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",
           nulls=("custom_instructions",), subjects=_COMPACTIONS, reported=False, audited=True),
     _watch(session.PostCompact, subjects=_COMPACTIONS, reported=False),
@@ -128,22 +128,22 @@ _ROWS = (
           audited=True),
     _watch(tools.PermissionDenied, "retry", carries=_MODE_AND_EFFORT, audited=True),
     _watch(session.Setup, "context", env_file=True, subjects=("init", "maintenance")),
-    _watch(agents.TeammateIdle, "keep_going"),
-    _gate(agents.TaskCreated, stops=False, audited=True),
-    _gate(agents.TaskCompleted, stops=False, audited=True),
+    _watch(session.TeammateIdle, "keep_going"),
+    _gate(session.TaskCreated, stops=False, audited=True),
+    _gate(session.TaskCompleted, stops=False, audited=True),
     _gate(session.Elicitation, "action content", reported=False),
     _gate(session.ElicitationResult, "action content", reported=False),
-    _gate(workspace.ConfigChange, reported=False,
+    _gate(session.ConfigChange, reported=False,
           subjects=("user_settings", "project_settings", "local_settings", "policy_settings", "skills")),
-    _gate(workspace.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",
+    _gate(session.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",
           reported=False),
-    _watch(workspace.WorktreeRemove, reported=False),
-    _watch(workspace.InstructionsLoaded, reported=False,
+    _watch(session.WorktreeRemove, reported=False),
+    _watch(session.InstructionsLoaded, reported=False,
            subjects=("session_start", "nested_traversal", "path_glob_match", "include", "compact")),
-    _watch(workspace.CwdChanged, "watch_paths", env_file=True, reported=False),
-    _watch(workspace.FileChanged, "watch_paths", env_file=True, reported=False,
+    _watch(session.CwdChanged, "watch_paths", env_file=True, reported=False),
+    _watch(session.FileChanged, "watch_paths", env_file=True, reported=False,
            snake=MappingProxyType({"file_event": "event"})),  # `event` is the event's own name there
-    _watch(workspace.DirectoryAdded, reported=False),
+    _watch(session.DirectoryAdded, reported=False),
     _watch(session.MessageDisplay, "display_content", timeout=10.0),
 )  # fmt: skip
 

@@ -195,3 +195,119 @@ class PreOutput(Event, frozen=True, kw_only=True, eq=False):
     """The agent is done and its answer is about to be returned to the sender of the prompt."""
 
     text: str = ""
+
+
+class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
+    """A subagent is about to start; `agent_id` and `agent_type` say which."""
+
+    subject_field: ClassVar[str | None] = "agent_type"
+
+    agent_id: str = ""
+    agent_type: str = ""
+    description: str | None = None
+
+
+class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
+    """A subagent thinks it is done, or failed (`success`, `error`); a hook may send one that is done back to work."""
+
+    subject_field: ClassVar[str | None] = "agent_type"
+
+    agent_id: str = ""
+    agent_type: str = ""
+    stop_hook_active: bool = False
+    agent_transcript_path: str = ""
+    last_assistant_message: str | None = None
+    background_tasks: list[dict[str, Any]] | None = None
+    session_crons: list[dict[str, Any]] | None = None
+    description: str | None = None
+    success: bool | None = None
+    error: str | None = None
+
+
+class TeammateIdle(Event, frozen=True, kw_only=True, eq=False):
+    """A teammate has nothing left to do; a hook may send it back to work."""
+
+    teammate_name: str = ""
+    team_name: str = ""
+
+
+class TaskEvent(Event, frozen=True, kw_only=True, eq=False):
+    """What both task events carry."""
+
+    event_name = ""  # each of them has its own
+
+    task_id: str = ""
+    task_subject: str = ""
+    task_description: str | None = None
+    teammate_name: str | None = None
+    team_name: str | None = None
+
+
+class TaskCreated(TaskEvent, frozen=True, kw_only=True, eq=False):
+    """A task is about to be added to the list."""
+
+
+class TaskCompleted(TaskEvent, frozen=True, kw_only=True, eq=False):
+    """A task is about to be marked as done."""
+
+
+class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
+    """A settings file changed and is about to take effect."""
+
+    subject_field: ClassVar[str | None] = "source"
+
+    source: str = "project_settings"
+    file_path: str | None = None
+
+
+class InstructionsLoaded(Event, frozen=True, kw_only=True, eq=False):
+    """A file of instructions was read into the conversation."""
+
+    subject_field: ClassVar[str | None] = "load_reason"
+
+    file_path: str = ""
+    memory_type: str = "Project"
+    load_reason: str = "session_start"
+    globs: list[str] | None = None
+    trigger_file_path: str | None = None
+    parent_file_path: str | None = None
+
+
+class CwdChanged(Event, frozen=True, kw_only=True, eq=False):
+    """The agent works in another folder from now on."""
+
+    old_cwd: str = ""
+    new_cwd: str = ""
+
+
+class FileChanged(Event, frozen=True, kw_only=True, eq=False):
+    """A watched file was changed, added or removed; a matcher looks at its base name."""
+
+    subject_field: ClassVar[str | None] = "file_name"
+
+    file_path: str = ""
+    event: str = "change"
+
+    @property
+    def file_name(self) -> str:
+        """The last part of `file_path`."""
+        return self.file_path.replace("\\", "/").rpartition("/")[2]
+
+
+class DirectoryAdded(Event, frozen=True, kw_only=True, eq=False):
+    """The agent may work in one more folder."""
+
+    directory: str = ""
+    source: str = "slash_command"
+
+
+class WorktreeCreate(Event, frozen=True, kw_only=True, eq=False):
+    """A git worktree is wanted; a hook may make it and answer with its path."""
+
+    name: str = ""
+
+
+class WorktreeRemove(Event, frozen=True, kw_only=True, eq=False):
+    """A git worktree is about to be removed."""
+
+    worktree_path: str = ""

@@ -15,8 +15,7 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.core.engine import Notice, Outcome, Status, Verdict
-from hookline.core.engine.composition import unenforced
-from hookline.core.engine.merge import second_judgement
+from hookline.core.engine.composition import second_judgement, unenforced
 from hookline.core.files import private_folder
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.declare import Options

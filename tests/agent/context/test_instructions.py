@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.agent.context.instructions import Instructions, discover, nested
+from hookline.agent.session.lifecycle import Instructions, discover, nested
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hookline import (
     rewrite,
     stop,
 )
-from hookline.core.engine.merge import merge
+from hookline.core.engine.composition import merge
 from hookline.core.engine.outcome import Outcome, Status
 from hookline.core.engine.verdict import Verdict
 from hookline.events import Notification, PostToolUse, PreToolUse, Stop

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification, wrapped
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
-from hookline.agent.models.pricing import cost_of
+from hookline.agent.models.base import cost_of
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
 from hookline.core.engine import HookSet, Outcome, Verdict

@@ -25,8 +25,7 @@ from hookline.agent.models import ModelRequest, choose
 from hookline.agent.permission_policy import PermissionQuestion
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.results import Result
-from hookline.agent.stream_json.host_tools import HostTools
-from hookline.agent.stream_json.remote_hooks import host_hooks
+from hookline.agent.stream_json.remote_hooks import HostTools, host_hooks
 from hookline.agent.stream_json.session_state import SessionStates, output_style, write_init_message
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch

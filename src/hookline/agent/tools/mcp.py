@@ -20,8 +20,7 @@ from typing import IO, Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.schema import json_type
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure, json_type
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
 from hookline.errors import HooklineError, McpError, MissingExtra, ToolInputInvalid, extra
 

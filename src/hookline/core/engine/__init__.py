@@ -1,12 +1,11 @@
 """Input → select → execute → merge → verdict."""
 
 from hookline.core.engine.composition import Mode, OnAsk, Order
-from hookline.core.engine.context import Cancelled, Context
+from hookline.core.engine.context import Cancelled, Context, Runner, RunnerFactory
 from hookline.core.engine.engine import Engine
 from hookline.core.engine.hook_set import HookSet
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice, Observer
 from hookline.core.engine.outcome import Answer, Outcome, RunnerResult, Status
-from hookline.core.engine.runner import Runner, RunnerFactory
 from hookline.core.engine.verdict import Approval, Verdict
 
 __all__ = [

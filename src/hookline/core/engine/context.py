@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -12,12 +13,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hookline.core.engine.outcome import Outcome
+from hookline.core.engine.outcome import Answer, Outcome
 from hookline.core.engine.verdict import Verdict
 from hookline.core.hooks.actions import Function
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.signature import can_wait
-from hookline.errors import HookError
+from hookline.errors import HookError, HooklineError
 from hookline.events import Event
 
 _firing: ContextVar[tuple[Hook, ...]] = ContextVar("_firing", default=())
@@ -236,3 +237,48 @@ class Context(msgspec.Struct):
     def presume_cancelled(self, cancelled: Callable[[], bool] | None) -> None:
         """The hook's task may have been cancelled; only the engine says so."""
         self.cancelled.presume(cancelled)
+
+
+class Runner(Protocol):
+    """Performs one kind of action; one that holds on to something has an `aclose`, too."""
+
+    async def run(self, hook: Hook, event: Event, ctx: Context) -> Answer:
+        """Run the hook once; a run that goes wrong raises `HookFailed`."""
+
+
+RunnerFactory = Callable[[type[Any]], Runner]
+"""Makes the runner of one kind of action."""
+
+
+class RunnerPool:
+    """The runners of one set of hooks."""
+
+    def __init__(self, factory: RunnerFactory | None) -> None:
+        self._factory = factory
+        self._lock = threading.Lock()
+        self._runners: dict[type[Any], Runner] = {}
+
+    def of(self, hook: Hook) -> Runner:
+        """The runner that performs the hook's action."""
+        kind = type(hook.action)
+        with self._lock:
+            runner = self._runners.get(kind)
+            if runner is None:
+                if self._factory is None:
+                    raise HooklineError(f"no runner for {kind.__name__} hooks; use `hookline.Hooks`, or pass runners=")
+                runner = self._runners[kind] = self._factory(kind)
+        return runner
+
+    @property
+    def abandoned(self) -> int:
+        """How many `def` hooks still run in a thread although they are not waited for any more."""
+        return sum(getattr(runner, "abandoned", 0) for runner in list(self._runners.values()))
+
+    async def aclose(self) -> None:
+        """End every runner."""
+        with self._lock:
+            runners, self._runners = list(self._runners.values()), {}
+        for runner in runners:
+            close = getattr(runner, "aclose", None)
+            if close is not None:
+                await close()

@@ -11,14 +11,21 @@ import msgspec
 
 from hookline.core.engine.answers import as_failure, failure_outcome, parse_answer
 from hookline.core.engine.background import Background, as_coroutine
-from hookline.core.engine.composition import RUN_ALL, UNANIMOUS, Order, disagreement, unenforced_outcome
-from hookline.core.engine.context import Context, HookScope, InvokeOptions, bind
+from hookline.core.engine.composition import (
+    RUN_ALL,
+    UNANIMOUS,
+    Order,
+    asked_late,
+    disagreement,
+    judged_again,
+    merge,
+    unenforced_outcome,
+)
+from hookline.core.engine.context import Context, HookScope, InvokeOptions, RunnerPool, bind
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
-from hookline.core.engine.merge import asked_late, judged_again, merge
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.outcome import Outcome, RunnerResult, Status
 from hookline.core.engine.registry import Registry
-from hookline.core.engine.runner import RunnerPool
 from hookline.core.engine.select import HookIndex, applies_to, select
 from hookline.core.engine.verdict import Verdict, ended_by
 from hookline.core.hooks.actions import Command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hookline.core.shell.shell_line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
 
 if TYPE_CHECKING:  # the reader itself is imported with the first line: most runs have none to read
-    from hookline.core.shell.builder import ParseState
+    from hookline.core.shell.shell_line import ParseState
     from hookline.core.shell.targets import Writes
 
 __all__ = ["Redirect", "ShellLine", "SimpleCommand", "parse_line", "writes"]
@@ -20,7 +20,7 @@ def parse_line(text: str) -> ShellLine:
 
     Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
     """
-    from hookline.core.shell.builder import ParseState
+    from hookline.core.shell.shell_line import ParseState
 
     found = ParseState([], {}, {}, {}, [], {})
     try:

@@ -9,11 +9,19 @@ from typing import Self
 
 import msgspec
 
-from hookline.core.shell.builder import Draft, HereDocument, ParseState
 from hookline.core.shell.lexer import Word, WordReader
-from hookline.core.shell.nested_commands import NestedCommand
 from hookline.core.shell.programs.table import CODE_VARIABLES
-from hookline.core.shell.shell_line import MAX_COMMANDS, Redirect, SimpleCommand, Undecidable, base_name
+from hookline.core.shell.shell_line import (
+    MAX_COMMANDS,
+    Draft,
+    HereDocument,
+    NestedCommand,
+    ParseState,
+    Redirect,
+    SimpleCommand,
+    Undecidable,
+    base_name,
+)
 from hookline.core.shell.words import UNKNOWN, is_pattern, unmask
 from hookline.core.shell.wrappers import find_nested_commands
 

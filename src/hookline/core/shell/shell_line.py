@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
 import msgspec
 
 MAX_LENGTH = 65_536
@@ -95,3 +99,151 @@ class Undecidable(Exception):
 def base_name(path: str) -> str:
     """The last part of a path: what `/usr/bin/env` is called."""
     return path.rsplit("/", 1)[-1]
+
+
+class ParseState(NamedTuple):
+    """What reading has found so far; shared by a line and everything nested in it."""
+
+    commands: list[SimpleCommand]
+    undecidable: dict[str, None]
+    notes: dict[str, None]
+    code: dict[str, None]
+    scopes: list[int]
+    evaluates: dict[str, None]
+
+
+class HereDocument(NamedTuple):
+    """A here-document that has been announced and whose text is still to come."""
+
+    delimiter: str
+    quoted: bool
+    strip_tabs: bool
+
+
+class Draft:
+    """A simple command while its words are being read."""
+
+    end: int
+
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self.words: list[tuple[str, bool]] = []
+        self.globs: list[int] = []
+        self.assignments: list[tuple[str, str]] = []
+        self.constants: dict[str, str] = {}
+        self.redirects: list[Redirect] = []
+        self.input: str | None = None
+        self.literal = True
+        self.after = ""
+        self.scope: tuple[int, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been read yet."""
+        return not (self.words or self.assignments or self.redirects)
+
+
+Words = list[tuple[str, bool]]
+"""The words of a command, and whether each is known."""
+
+
+class NestedCommand(NamedTuple):
+    """One command or script that a wrapper runs."""
+
+    via: str
+    words: Words
+    script: str | None = None
+    stdin: str | None = None
+    shell: str = "bash"
+
+
+class Analysis(NamedTuple):
+    """What a command runs in turn, and what cannot be told about it."""
+
+    runs: tuple[NestedCommand, ...] = ()
+    undecidable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+
+
+class Invocation(NamedTuple):
+    """What a command is given: its words, the text it reads, and what feeds it: a pipe, a file or nothing."""
+
+    words: Words
+    stdin: str | None = None
+    fed: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The words after the name."""
+        return [word for word, _ in self.words[1:]]
+
+
+Look = Callable[[str, Words, str | None], Analysis]
+"""Looks inside one program: given its name, its words and the text it reads."""
+
+
+def script(via: str, words: Words, shell: str = "bash") -> Analysis:
+    """A script handed over as text, several words joined by spaces."""
+    if not all(known for _, known in words):
+        return Analysis(undecidable=(f"the text that `{via}` runs is known only when it runs",))
+    return Analysis((NestedCommand(via, [], " ".join(word for word, _ in words), shell=shell),))
+
+
+LATER = "\ue002"
+"""Begins a word that is known only when the line runs."""
+
+
+class Arguments(NamedTuple):
+    """The arguments of a command, options apart; a word that is known only later is `LATER`."""
+
+    given: list[str]
+    options: list[str]
+    values: list[str]
+
+    def has(self, pattern: str) -> bool:
+        """Whether an option looks like this."""
+        return any(re.fullmatch(pattern, option) for option in self.options)
+
+
+def arguments(command: SimpleCommand) -> Arguments:
+    """The words after the program's name, sorted."""
+    given: list[str] = []
+    options: list[str] = []
+    values: list[str] = []
+    only_words = False
+    unknown = frozenset(command.unknown)
+    for index, word in enumerate(command.words[1:], 1):
+        if index in unknown:
+            given.append(LATER + word)
+        elif only_words or not word.startswith("-") or word == "-":
+            given.append(word)
+        elif word == "--":
+            only_words = True
+        else:
+            options.append(word)
+            values.extend(_attached(word))
+    return Arguments(given, options, values)
+
+
+def _attached(option: str) -> Iterable[str]:
+    """The value in `--output=x` or `-C/etc`."""
+    if "=" in option:
+        yield option.split("=", 1)[1]
+    elif not option.startswith("--") and len(option) > 2 and ("/" in option[2:] or "~" in option[2:]):
+        yield option[2:]
+
+
+def value_of(command: SimpleCommand, *names: str) -> list[str]:
+    """The values of an option that is written as `-o x`, `-ox` or `--output=x`."""
+    found = []
+    unknown = frozenset(command.unknown)
+    for index, word in enumerate(command.words[1:], 1):
+        for name in names:
+            if word == name and index + 1 < len(command.words):
+                found.append((LATER if index + 1 in unknown else "") + command.words[index + 1])
+            elif name.startswith("--") and word.startswith(name + "="):
+                found.append(word[len(name) + 1 :])
+            elif not name.startswith("--") and word.startswith(name) and len(word) > len(name):
+                found.append(word[len(name) :])
+    return found

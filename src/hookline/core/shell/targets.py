@@ -8,11 +8,10 @@ from collections.abc import Iterable
 import msgspec
 
 from hookline.core.paths import inside
-from hookline.core.shell.arguments import LATER, arguments, value_of
 from hookline.core.shell.folders import CHANGES_FOLDER, Folders, join
 from hookline.core.shell.programs.patching import applies_patch, patched
 from hookline.core.shell.programs.writers import HARMLESS, find_roots, written_by
-from hookline.core.shell.shell_line import ShellLine, SimpleCommand
+from hookline.core.shell.shell_line import LATER, ShellLine, SimpleCommand, arguments, value_of
 
 _DIRECTORY_STACK = re.compile(r"~[+-]?\d*(?=/|$)(?<!~)")
 

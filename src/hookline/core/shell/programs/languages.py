@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from hookline.core.shell.nested_commands import Analysis, Invocation
 from hookline.core.shell.programs.table import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, VERSIONED
+from hookline.core.shell.shell_line import Analysis, Invocation
 from hookline.core.shell.words import UNKNOWN
 
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from hookline.core.patches import read_patch
-from hookline.core.shell.arguments import LATER
-from hookline.core.shell.shell_line import SimpleCommand, base_name
+from hookline.core.shell.shell_line import LATER, SimpleCommand, base_name
 from hookline.errors import EventError
 
 NAMES = frozenset({"apply_patch", "applypatch"})

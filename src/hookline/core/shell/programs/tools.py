@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hookline.core.shell.nested_commands import Analysis, Look, NestedCommand, Words, script
 from hookline.core.shell.programs.table import program, sed_flags
+from hookline.core.shell.shell_line import Analysis, Look, NestedCommand, Words, script
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
 _SCRIPTED = frozenset({"npm", "pnpm", "yarn"})

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from hookline.core.shell.arguments import LATER, arguments, value_of
 from hookline.core.shell.programs.table import names, sed_flags, values
-from hookline.core.shell.shell_line import SimpleCommand
+from hookline.core.shell.shell_line import LATER, SimpleCommand, arguments, value_of
 
 _WRITES, _OTHER_O = values("writes"), names("other-o")
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
