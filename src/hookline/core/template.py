@@ -90,7 +90,8 @@ class Run:
     """A fork that has taken a request; what it was sent with the note that says so."""
 
     def __init__(self, data: bytes, fds: list[int]) -> None:
-        self.data, self.fds = data, fds
+        self.data: bytes = data
+        self.fds: list[int] = fds
         self.begun: float = time.monotonic()
 
 
@@ -112,6 +113,8 @@ class Template:
         self.wake: tuple[int, int] = os.pipe()
         for fd in self.wake:
             os.set_blocking(fd, False)
+        self.notes: _socket.socket
+        self.to_template: _socket.socket
         self.notes, self.to_template = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_DGRAM)
         self.notes.setblocking(False)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)

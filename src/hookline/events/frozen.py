@@ -19,8 +19,6 @@ class FrozenDict(dict[str, Any]):
     """A dict that cannot be changed; `dict(it)`, `copy` and `deepcopy` are ordinary ones."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
@@ -36,8 +34,6 @@ class FrozenList(list[Any]):
     """A list that cannot be changed; `list(it)`, `copy` and `deepcopy` are ordinary ones."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
 
     def __copy__(self) -> list[Any]:
         return list(self)
@@ -48,6 +44,13 @@ class FrozenList(list[Any]):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any]]:
         return list, (list(self),)
 
+
+for _kind, _changes in (
+    (FrozenDict, "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"),
+    (FrozenList, "__setitem__ __delitem__ __iadd__ __imul__ append extend insert pop remove clear sort reverse"),
+):
+    for _change in _changes.split():
+        setattr(_kind, _change, _refuse)
 
 EMPTY = FrozenDict()
 _PLAIN = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})

@@ -12,7 +12,7 @@ import os
 import struct
 from pathlib import Path
 
-from hookline.errors import FleetError
+from hookline.errors import FleetError, HooklineError
 from hookline.records.audit.signing import SigningKey, holds, vkey
 
 _SEED = 18 << 3
@@ -22,7 +22,7 @@ _USER = 20 << 3
 class TeamKey(SigningKey):
     """The key that signs bundles; its holder decides what every machine enforces."""
 
-    problem = FleetError
+    problem: type[HooklineError] = FleetError
 
     @property
     def public(self) -> str:

@@ -178,7 +178,7 @@ class Ledger:
     """The mirrors of all machines."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = private_folder(folder)
+        self.folder: Path = private_folder(folder)
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, machine: str) -> Mirror:

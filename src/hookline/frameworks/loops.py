@@ -26,7 +26,10 @@ class JudgedCall:
 
     def __init__(self, call: ToolCall, run: AgentRun, client: HookClient) -> None:
         self._call, self._run, self._client = call, run, client
-        self.name, self.arguments, self.id, self.refused = call.name, call.arguments, call.id, call.refused
+        self.name: str = call.name
+        self.arguments: dict[str, Any] = call.arguments
+        self.id: str = call.id
+        self.refused: str | None = call.refused
 
     def finish(self, output: Any) -> str:
         """What the model is told of what the tool returned."""

@@ -97,7 +97,11 @@ class Guardian:
         self, hooks: Fires, keys: Mapping[str, bytes], database: str | Path = ":memory:", *, governed: str = "",
         asks: bool = False, modifies: bool = True, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
-        self.hooks, self.keys, self.asks, self.modifies, self.clock = hooks, keys, asks, modifies, clock
+        self.hooks: Fires = hooks
+        self.keys: Mapping[str, bytes] = keys
+        self.asks: bool = asks
+        self.modifies: bool = modifies
+        self.clock: Callable[[], float] = clock
         self._governed = re.compile(governed) if governed else None
         self._lock = threading.Lock()
         self.db: sqlite3.Connection = sqlite3.connect(database, check_same_thread=False, isolation_level=None)
@@ -319,7 +323,8 @@ class Refused(Exception):
 
     def __init__(self, code: int, why: str, **data: object) -> None:
         super().__init__(why)
-        self.code, self.data = code, {"reason": why, **data}
+        self.code: int = code
+        self.data: dict[str, object] = {"reason": why, **data}
 
 
 def _text(content: Any) -> str:

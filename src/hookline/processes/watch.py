@@ -126,7 +126,7 @@ class Watched:
         self._due, self._overdue = due, False
         sys.stdout.flush()
         sys.stderr.flush()
-        self.pid = os.fork()
+        self.pid: int = os.fork()
         if self.pid == 0:
             drop(self._source, self._answers, self._errors, self._lifeline)
             if alone:

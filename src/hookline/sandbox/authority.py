@@ -117,7 +117,7 @@ class Authority:
         self._key, self._subject = _Key(), _name("hookline: this line only")
         self._contexts: dict[str, SSLContext] = {}
         permitted = _sequence(_der(0xA0, *(_sequence(_der(0x82, host.removeprefix("*.").encode())) for host in hosts)))
-        self.certificate = _pem("CERTIFICATE", self._issue(self._subject, self._key, [
+        self.certificate: str = _pem("CERTIFICATE", self._issue(self._subject, self._key, [
             _extension(_CONSTRAINTS, _TRUE, _sequence(_TRUE, _integer(0))),
             _extension(_USAGE, _TRUE, _der(_BITS, b"\1\6")),
             _extension(_NAMES, _TRUE, permitted),

@@ -23,8 +23,12 @@ class Rights:
     __slots__ = ("capabilities", "file", "group", "groups", "umask", "user")
 
     def __init__(self, user: int, group: int, groups: list[int], capabilities: int, umask: int) -> None:
-        self.user, self.group, self.groups, self.capabilities = user, group, groups, capabilities
-        self.umask, self.file = umask, 0
+        self.user: int = user
+        self.group: int = group
+        self.groups: list[int] = groups
+        self.capabilities: int = capabilities
+        self.umask: int = umask
+        self.file: int = 0
 
     def same(self, other: Rights) -> bool:
         """Whether files see no difference."""

@@ -10,7 +10,7 @@ from hookline.sandbox import kernel, signals, writable_dirs
 from hookline.sandbox.outside import keep_sockets
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.rules import BIND_TCP, CONNECT_TCP, SCOPED_SINCE, TCP_SINCE, PathRights, ReadRules
-from hookline.sandbox.secret_places import hidden_places
+from hookline.sandbox.secret_places import HiddenPlaces, hidden_places
 from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
@@ -35,15 +35,19 @@ class ConfinedLine:
         self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
         owner: int = -1, ahead: ReadRules | None = None, devices: PathRights | None = None,
     ) -> None:  # fmt: skip
-        self.policy, self.argv, self.variables, self.room, self.owner = policy, argv, variables, room, owner
+        self.policy: Policy = policy
+        self.argv: list[str] = argv
+        self.variables: dict[str, str] = variables
+        self.room: WritableDirs = room
+        self.owner: int = owner
         self.shown: dict[str, str] = {}
         self._devices = devices
-        self.hidden = hidden_places(policy, variables)
+        self.hidden: HiddenPlaces = hidden_places(policy, variables)
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
             self.hidden.inside = []
         read = ReadRules(policy.read, self.hidden)
-        self.read = ahead if ahead is not None and ahead.fits(read) else read
+        self.read: ReadRules = ahead if ahead is not None and ahead.fits(read) else read
 
     @property
     def environment(self) -> dict[str, str]:
@@ -104,7 +108,7 @@ class CommandProcess:
         self._ready, ready = os.pipe()
         self.problem: str | None = None
         supervisor = os.getpid()
-        self.pid = os.fork()
+        self.pid: int = os.fork()
         if self.pid == 0:
             os.close(self._ready)
             kernel.die_with_parent(signals.KILL)

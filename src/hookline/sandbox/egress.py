@@ -40,8 +40,8 @@ class Egress:
     def __init__(self, policy: Policy, variables: Mapping[str, str], tokens: Placeholders | None) -> None:
         self._guard = policy.host_guard
         self._hosts = Hosts(policy.hosts)
-        self.channel = broker.start(policy.hosts, variables, tokens)
-        self.namespace = False
+        self.channel: _socket.socket = broker.start(policy.hosts, variables, tokens)
+        self.namespace: bool = False
         self._doors: dict[int, _socket.socket] = {}
         self._own: dict[int, int] = {}
 

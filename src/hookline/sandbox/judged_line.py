@@ -50,7 +50,7 @@ class JudgedLine:
         self.policy: Policy = policy
         self.places: WritablePlaces | None = places
         self.others: OutsideResources = others
-        self.saw = reporter.saw
+        self.saw: Callable[[str, str], None] = reporter.saw
         self.temporary: str = temporary
         self.roots: tuple[str, ...] = roots
         self.hidden: tuple[str, ...] = hidden

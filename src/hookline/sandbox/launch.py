@@ -17,6 +17,6 @@ if sys.argv[1:2] == ["--serve"]:  # by `WarmStarter`, with a socket
 
 from hookline.sandbox.main import main  # noqa: E402
 
-code = main(sys.argv[1:])
+_code = main(sys.argv[1:])
 sys.stdout.flush()
-os._exit(code)  # taking the interpreter apart costs milliseconds
+os._exit(_code)  # taking the interpreter apart costs milliseconds

@@ -28,7 +28,8 @@ class MetadataCall:
     __slots__ = ("_memory", "_thread", "arguments")
 
     def __init__(self, memory: kernel.Memory, thread: int, arguments: tuple[int, ...]) -> None:
-        self._memory, self._thread, self.arguments = memory, thread, arguments
+        self._memory, self._thread = memory, thread
+        self.arguments: tuple[int, ...] = arguments
 
     def block(self, argument: int, length: int) -> bytes:
         """What an argument points to."""

@@ -143,7 +143,9 @@ class HiddenPlaces:
     """
 
     def __init__(self, outside: list[str], inside: list[str], shown: list[str]) -> None:
-        self.outside, self.inside, self.shown = outside, inside, shown
+        self.outside: list[str] = outside
+        self.inside: list[str] = inside
+        self.shown: list[str] = shown
 
     def __bool__(self) -> bool:
         return bool(self.outside or self.inside)

@@ -19,9 +19,9 @@ class SocketCopy:
     """`with` closes it, unless it is kept."""
 
     def __init__(self, fd: int) -> None:
-        self.fd = fd
+        self.fd: int = fd
         try:
-            self.socket = _socket.socket(fileno=fd)
+            self.socket: _socket.socket = _socket.socket(fileno=fd)
         except OSError:
             os.close(fd)
             raise

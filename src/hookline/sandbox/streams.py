@@ -115,7 +115,9 @@ class Stream:
     """A connection without waiting: what cannot be done at once is yielded. `data` is still to be taken."""
 
     def __init__(self, sock: _socket.socket) -> None:
-        self.sock, self.data, self.over = sock, b"", False
+        self.sock: _socket.socket = sock
+        self.data: bytes = b""
+        self.over: bool = False
         sock.setblocking(False)
 
     def recv(self, seconds: float = 0) -> Steps[bytes]:

@@ -23,8 +23,10 @@ class WritableDirs:
     """Where a line may write: the folders it was given, its own temporary one, its caches and devices."""
 
     def __init__(self, projects: list[str] | None, temporary: str, caches: str) -> None:
-        self.projects, self.temporary, self.caches = projects, temporary, caches
-        self.granted = None if projects is None else [*projects, caches, temporary, *open_files()]
+        self.projects: list[str] | None = projects
+        self.temporary: str = temporary
+        self.caches: str = caches
+        self.granted: list[str] | None = None if projects is None else [*projects, caches, temporary, *open_files()]
 
     @classmethod
     def make(cls, policy: Policy) -> WritableDirs:

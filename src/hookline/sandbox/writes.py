@@ -42,8 +42,9 @@ class NamedPlace:
     __slots__ = ("folder", "name", "path")
 
     def __init__(self, folder: OpenedPath, name: str, *, slash: bool = False) -> None:
-        self.folder, self.name = folder, name + "/" if slash and name != "." else name
-        self.path = folder.path if name == "." else f"{folder.path.rstrip('/')}/{name}"
+        self.folder: OpenedPath = folder
+        self.name: str = name + "/" if slash and name != "." else name
+        self.path: str = folder.path if name == "." else f"{folder.path.rstrip('/')}/{name}"
 
 
 class WriteJudge:

@@ -132,7 +132,8 @@ class ServerConnection:
     """A gateway with the server behind it: what the server sends is taken until it is gone, or `close` ends it."""
 
     def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
-        self.gateway, self._upstream = gateway, upstream
+        self.gateway: Gateway = gateway
+        self._upstream = upstream
         self._pump = asyncio.create_task(_each(upstream.receive(), gateway.from_server))
         self._end: asyncio.Task[str] | None = None
 

@@ -248,8 +248,8 @@ class Frontier:
     """A tree that grows: the roots of its whole subtrees, the largest first, which is all that further leaves need."""
 
     def __init__(self, size: int = 0, roots: Iterable[bytes] = ()) -> None:
-        self.size = size
-        self.roots = list(roots)
+        self.size: int = size
+        self.roots: list[bytes] = list(roots)
 
     def add(self, leaf: bytes) -> None:
         """One more leaf, at the end."""

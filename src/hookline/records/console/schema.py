@@ -80,8 +80,11 @@ class Names:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         remembered = lru_cache(_MOST_REMEMBERED)
-        kinds = (remembered(partial(self._stored, kind)) for kind in (EVENT, TOOL, HOOK, AGENT, BY))
-        self.event, self.tool, self.hook, self.agent, self.by = kinds
+        self.event: Callable[[str], int] = remembered(partial(self._stored, EVENT))
+        self.tool: Callable[[str], int] = remembered(partial(self._stored, TOOL))
+        self.hook: Callable[[str], int] = remembered(partial(self._stored, HOOK))
+        self.agent: Callable[[str], int] = remembered(partial(self._stored, AGENT))
+        self.by: Callable[[str], int] = remembered(partial(self._stored, BY))
         self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
         self.session: Callable[[str], int] = remembered(self._session)
 
