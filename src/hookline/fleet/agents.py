@@ -22,22 +22,13 @@ class Agents:
     def __call__(self) -> list[dict[str, Any]]:
         """Every agent that is installed, or whose files ask Hookline."""
         if time.monotonic() - self._looked > MINUTES * 60:
-            self._known = [about(row) for row in survey() if row.version or row.hooked]
+            self._known = [_about(row) for row in survey() if row.version or row.hooked]
             self._looked = time.monotonic()
         return self._known
 
 
-def about(row: HostRow) -> dict[str, Any]:
-    """One agent, in a few words."""
-    return {
-        "host": row.host.name,
-        "version": row.version,
-        "hooked": list(row.hooked),
-        "proven": _proven(row),
-        "proof": msgspec.to_builtins(row.proof),
-    }
-
-
-def _proven(row: HostRow) -> bool:
-    """A proof counts for the version it was made on; where the binary is not found, for the one it names."""
-    return row.proven or (not row.version and row.proof is not None and row.proof.holds)
+def _about(row: HostRow) -> dict[str, Any]:
+    """One agent, in a few words; a proof counts for its version, or where no binary is found for the one it names."""
+    proven = row.proven or (not row.version and row.proof is not None and row.proof.holds)
+    said = {"host": row.host.name, "version": row.version, "hooked": list(row.hooked)}
+    return {**said, "proven": proven, "proof": msgspec.to_builtins(row.proof)}

@@ -22,6 +22,7 @@ from hookline.core.interpreter import ISOLATED, python_argv
 from hookline.errors import HooklineError
 from hookline.fleet.bundle import TESTS
 from hookline.fleet.enforce import load_policy
+from hookline.fleet.ledger import logs_below
 
 if TYPE_CHECKING:
     from hookline.records.replay.compare import Report
@@ -39,14 +40,14 @@ class PolicyTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The hook that should decide, if that matters."""
 
 
-def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
+def check_in_process(folder: Path) -> list[str]:
     """The problems of a policy folder, found in a process of its own; empty means that it may be put in force."""
     options = (*ISOLATED, "-B")
     command = python_argv("from hookline.fleet.check import main; sys.exit(main())", str(folder), options=options)
     try:
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return [f"the policy could not be checked within {seconds:.0f} s"]
+        return [f"the policy could not be checked within {SECONDS:.0f} s"]
     try:
         return msgspec.json.decode(ran.stdout.splitlines()[-1], type=list[str])
     except (IndexError, msgspec.DecodeError):  # it ended before it could say anything
@@ -55,17 +56,13 @@ def check_in_process(folder: Path, seconds: float = SECONDS) -> list[str]:
     return [f"checking the policy ended with exit code {ran.returncode}: {words[-1] if words else 'no output'}"]
 
 
-def preview(audit: Path, policy: Path, *, days: float = DAYS) -> Report | None:
+def preview(audit: Path, policy: Path) -> Report | None:
     """What a policy would have changed among the hub's recent records; `None` if there are no records."""
     from hookline.records.replay.compare import replay
 
-    since = time.time() - days * 86_400
-    logs = [path for path in audit.glob("*.jsonl") if _recent(path, since)]
+    since = time.time() - DAYS * 86_400
+    logs = [path for path in logs_below(audit) if path.stat().st_mtime >= since]
     return replay(logs, partial(_hooks, policy), jobs=1) if logs else None
-
-
-def _recent(path: Path, since: float) -> bool:
-    return not path.name.endswith(".problems.jsonl") and path.stat().st_mtime >= since
 
 
 def _hooks(policy: Path) -> Hooks:

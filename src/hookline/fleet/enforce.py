@@ -44,9 +44,11 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
     try:
         policy = machine.verified_policy()
         hooks = load_policy(policy.folder, policy.files) if policy is not None else ()
-        return (*(msgspec.structs.replace(hook, name=f"fleet/{hook.name}") for hook in hooks), *_stale(machine))
+        stale = [_gate("fleet.stale", _stale_answer(machine.enrolment()))] if _is_stale(machine) else []
+        return (*(msgspec.structs.replace(hook, name=f"fleet/{hook.name}") for hook in hooks), *stale)
     except HooklineError as problem:
-        return (_refuse_all(f"the fleet's policy cannot be used: {problem}"),)
+        why = f"the fleet's policy cannot be used: {problem}; run `hookline fleet status`"
+        return (_gate("fleet.policy", lambda event: deny(why)),)
 
 
 class PolicyInForce:
@@ -139,11 +141,6 @@ def _forget_modules(policies: Path) -> None:
             del sys.modules[name]
 
 
-def _stale(machine: Machine) -> Iterator[Hook]:
-    if _is_stale(machine):
-        yield _gate("fleet.stale", _stale_answer(machine.enrolment()))
-
-
 def _is_stale(machine: Machine) -> bool:
     try:
         said = machine.enrolment()
@@ -161,10 +158,6 @@ def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
         return deny(f"{why}; connect it, or ask your fleet's administrator")
 
     return answer
-
-
-def _refuse_all(why: str) -> Hook:
-    return _gate("fleet.policy", lambda event: deny(f"{why}; run `hookline fleet status`"))
 
 
 def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:

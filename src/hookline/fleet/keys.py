@@ -107,14 +107,10 @@ def signed_by(key: str, data: bytes, signature: bytes) -> bool:
 def _decode(text: str) -> bytes:
     """What an NKey holds, without its checksum; `ValueError` if that does not fit."""
     raw = base64.b32decode(text + "=" * (-len(text) % 8))
-    if struct.pack("<H", _crc16(raw[:-2])) != raw[-2:]:
+    if struct.pack("<H", binascii.crc_hqx(raw[:-2], 0)) != raw[-2:]:
         raise ValueError("its checksum does not fit")
     return raw[:-2]
 
 
 def _encode(payload: bytes) -> str:
-    return base64.b32encode(payload + struct.pack("<H", _crc16(payload))).decode().rstrip("=")
-
-
-def _crc16(data: bytes) -> int:
-    return binascii.crc_hqx(data, 0)
+    return base64.b32encode(payload + struct.pack("<H", binascii.crc_hqx(payload, 0))).decode().rstrip("=")

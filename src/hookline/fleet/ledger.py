@@ -189,15 +189,16 @@ class Ledger:
 
     def machines(self) -> list[str]:
         """Every machine that has ever reported."""
-        return sorted(path.name.removesuffix(".jsonl") for path in self.folder.glob("*.jsonl") if _is_log(path))
+        return sorted(path.name.removesuffix(".jsonl") for path in logs_below(self.folder))
 
     def problems(self) -> list[ChainProblem]:
         """Everything that is wrong with any chain."""
         return [problem for machine in self.machines() for problem in self.mirror(machine).problems()]
 
 
-def _is_log(path: Path) -> bool:
-    return not path.name.endswith(".problems.jsonl")
+def logs_below(folder: Path) -> list[Path]:
+    """The mirrors in a hub's folder of logs."""
+    return [path for path in folder.glob("*.jsonl") if not path.name.endswith(".problems.jsonl")]
 
 
 def _hashes(path: Path) -> Iterator[str]:

@@ -211,7 +211,9 @@ class Machine:
                 self._raise_floor(bundle.version)
             except OSError as problem:
                 raise _cannot_write(problem) from None
-            self._prune_old_policies(keep={bundle.version, before})
+            for folder in (self.folder / "policies").iterdir():
+                if folder.name.isdecimal() and int(folder.name) not in {bundle.version, before}:
+                    shutil.rmtree(folder, ignore_errors=True)
         return current
 
     def _raise_floor(self, version: int) -> None:
@@ -232,11 +234,6 @@ class Machine:
                 "an older policy is never put back: run `hookline fleet rollback`, which signs it again"
             )
         return floor
-
-    def _prune_old_policies(self, keep: set[int]) -> None:
-        for folder in (self.folder / "policies").iterdir():
-            if folder.name.isdecimal() and int(folder.name) not in keep:
-                shutil.rmtree(folder, ignore_errors=True)
 
     def verified_policy(self) -> SignedPolicy | None:
         """The policy in force, once its signature and every file in it have been checked again.

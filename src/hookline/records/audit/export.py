@@ -142,7 +142,8 @@ def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
     verdict = _disposition(record)
     event, tool, command = str(record.get("event") or "unknown"), str(record.get("tool") or ""), _command(record)
     base = _base(record, event, verdict)
-    about = _message_context(record, tool or event)
+    made_by = {"application": {"name": "hookline"}, "ai_role_id": 3, "ai_role": "Tool"}
+    about = {"message_context": {**made_by, "uid": _step(record), "name": tool or event}}
     host = machine or "localhost"
     device = {"uid": host, "hostname": host, "type_id": 0, "type": "Unknown"}
     if command is not None:
@@ -179,7 +180,13 @@ def _of(kind: OcsfClass, activity: int, name: str, record: Record) -> Record:
     return {
         "class_uid": kind.uid, "class_name": kind.name, "category_uid": kind.category[0],
         "category_name": kind.category[1], "activity_id": activity, "activity_name": name,
-        "type_uid": kind.uid * 100 + activity, "metadata": _metadata(record, kind.profiles),
+        "type_uid": kind.uid * 100 + activity,
+        "metadata": {
+            "version": VERSION, "profiles": list(kind.profiles), "log_name": "audit",
+            "product": {"name": "Hookline", "vendor_name": "Hookline"}, "uid": str(record.get("hash") or _step(record)),
+            "sequence": _whole(record.get("seq")), "correlation_uid": f"{_session(record)}:{_step(record)}",
+            "original_time": str(record.get("time") or "unknown"),
+        },
     }  # fmt: skip
 
 
@@ -198,21 +205,6 @@ def _base(record: Record, event: str, verdict: Disposition) -> Record:
         },
         "unmapped": {"acs": acs, "hookline": rest},
     }  # fmt: skip
-
-
-def _metadata(record: Record, profiles: tuple[str, ...]) -> Record:
-    return {
-        "version": VERSION, "profiles": list(profiles), "product": {"name": "Hookline", "vendor_name": "Hookline"},
-        "uid": str(record.get("hash") or _step(record)), "sequence": _whole(record.get("seq")), "log_name": "audit",
-        "correlation_uid": f"{_session(record)}:{_step(record)}", "original_time": str(record.get("time") or "unknown"),
-    }  # fmt: skip
-
-
-def _message_context(record: Record, name: str) -> Record:
-    context = {
-        "application": {"name": "hookline"}, "uid": _step(record), "name": name, "ai_role_id": 3, "ai_role": "Tool",
-    }  # fmt: skip
-    return {"message_context": context}
 
 
 def _finding(record: Record, message: str, about: str, command: str | None, actor: Record) -> Record:

@@ -131,15 +131,13 @@ class AuditLog:
             self._try()
         reply = self._objection()
         verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
-        entry = (verdict, kept(verdict) | self._identities(verdict) | dict(self._labels()))
+        names = IDENTITIES if self._with_identities else ()
+        entry = (verdict, kept(verdict) | {name: getattr(verdict, name) for name in names} | dict(self._labels()))
         if self._sync == "batch" and not self._ending:
             self._batches.put(entry)
             return reply
         self._write([entry])
         return self._objection()
-
-    def _identities(self, verdict: Verdict) -> dict[str, Any]:
-        return {name: getattr(verdict, name) for name in IDENTITIES} if self._with_identities else {}
 
     def _try(self) -> None:
         """Find out at the first verdict, not at the second, whether the log can be written at all."""

@@ -132,7 +132,7 @@ class LogIndex:
             self._db.executescript(schema.INDICES)
             self._db.execute("ANALYZE")
             self._put(version=schema.VERSION, complete=1)
-            schema.shared(self._db)
+            self._db.execute(schema.SHARED)
             self.complete = True
 
     def _add_segment(self, segment: Segment) -> int:

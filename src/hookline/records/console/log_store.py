@@ -96,17 +96,14 @@ class LogStore:
     def _search(self, wanted: Filter, cursor: str, limit: int) -> Page:
         """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
         condition = Condition(self._reader.db, wanted)
-        pattern = like(wanted.text)
         start = position(cursor)
         top = start[1] if start else self._index.last_id + 1
         rows: list[EventRow] = []
         deadline = time.monotonic() + _SEARCH_SECONDS
         while top > 1 and len(rows) < limit and (not rows or time.monotonic() < deadline):
             bottom = max(top - _SEARCH_ROWS, 1)
-            clause = condition.where("id >= ?", "id < ?", "(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')")
-            ids = f"SELECT id FROM events NOT INDEXED{clause} ORDER BY id DESC LIMIT ?"
-            values = [*condition.values, bottom, top, pattern, pattern, limit - len(rows)]
-            rows += self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
+            values = [*condition.values, bottom, top, limit - len(rows)]
+            rows += self._reader.newest(condition.where("id >= ?", "id < ?"), values)
             top = rows[-1].id if len(rows) >= limit else bottom
             if time.monotonic() >= deadline:
                 break
@@ -115,15 +112,9 @@ class LogStore:
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[EventRow], int]:
         """What came in after an event, newest first, and how many that were in all."""
         condition = Condition(self._reader.db, wanted)
-        parts = ["id > ?"]
-        values = [*condition.values, last_id]
-        if wanted.text:
-            parts.append("(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')")
-            values += [like(wanted.text)] * 2
-        clause = condition.where(*parts)
+        clause, values = condition.where("id > ?"), [*condition.values, last_id]
         total = self._reader.db.execute(f"SELECT count(*) FROM events NOT INDEXED{clause}", values).fetchone()[0]
-        ids = f"SELECT id FROM events NOT INDEXED{clause} ORDER BY id DESC LIMIT ?"
-        return self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", [*values, limit]), total
+        return self._reader.newest(clause, [*values, limit]), total
 
     def facets(self, wanted: Filter) -> Facets:
         """Counts for the filters."""

@@ -77,6 +77,8 @@ class Condition:
             self.add("time >= ?", wanted.since)
         if wanted.until:
             self.add("time < ?", wanted.until)
+        if wanted.text:
+            self.add("(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')", *[like(wanted.text)] * 2)
 
     def add(self, part: str, *values: Any) -> None:
         """One more condition."""
@@ -135,6 +137,11 @@ class IndexReader:
         """Events, as a list shows them."""
         return [row(found) for found in self.db.execute(f"{ROW} {clause}", list(values))]
 
+    def newest(self, clause: str, values: Iterable[Any]) -> list[EventRow]:
+        """The events that were read last of those that match; the last of the values is how many at most."""
+        ids = f"SELECT id FROM events NOT INDEXED{clause} ORDER BY id DESC LIMIT ?"
+        return self.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
+
     def span(self) -> tuple[int, int]:
         """The times of the first event and the last."""
         first, last = self.db.execute(
@@ -171,7 +178,6 @@ class IndexReader:
             if wanted.text:
                 newest = self.db.execute("SELECT max(id) FROM events").fetchone()[0] or 0
                 condition.add("id > ?", newest - _MOST_SEARCHED)
-                condition.add("(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')", *[like(wanted.text)] * 2)
             source, count = f"(SELECT *, time / {width} AS bucket FROM events{condition.where()})", "count(*)"
         else:
             condition = Condition(self.db, msgspec.structs.replace(wanted, since=0, until=0))

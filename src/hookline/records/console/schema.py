@@ -16,6 +16,9 @@ _MOST_REMEMBERED = 20_000
 TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 """The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
 
+SHARED = "PRAGMA journal_mode=WAL"
+"""Lets others read while one writes."""
+
 INDICES: str = Path(__file__).with_name("indices.sql").read_text(encoding="utf-8")
 """Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""
 
@@ -44,17 +47,12 @@ def reopen(path: Path) -> sqlite3.Connection | None:
     try:
         found = dict(db.execute("SELECT key, value FROM meta"))
         if found.get("version") == VERSION and found.get("complete"):
-            shared(_tuned(db))
+            _tuned(db).execute(SHARED)
             return db
     except sqlite3.DatabaseError:  # it is damaged, or not an index at all
         pass
     db.close()
     return None
-
-
-def shared(db: sqlite3.Connection) -> None:
-    """Let others read while this one writes."""
-    db.execute("PRAGMA journal_mode=WAL")
 
 
 def reader(path: Path) -> sqlite3.Connection:

@@ -88,7 +88,6 @@ class Console:
         self,
         store: LogStore,
         *,
-        check: Callable[[], None] | None = None,
         replay: ReplaySubprocess | None = None,
         more: Mapping[str, Callable[[], Any]] | None = None,
         acts: Mapping[str, Callable[[bytes], Any]] | None = None,
@@ -98,7 +97,6 @@ class Console:
         self.keeper: Gatekeeper = Gatekeeper()
         self.broadcast: Broadcast = Broadcast(store)
         self.port: int = 0
-        self._check = check
         self._replay = replay
         self._more = dict(more or {})
         self._acts = dict(acts or {})
@@ -109,11 +107,11 @@ class Console:
             Route("/", self._file),
             Route("/static/{path:path}", self._file),
             Route("/api/login", self._login, methods=["POST"]),
-            Route("/api/ticket", self._ticket, methods=["POST"]),
+            Route("/api/ticket", lambda _: _json({"ticket": self.keeper.ticket()}), methods=["POST"]),
             Route("/api/live", self._live),
             Route("/api/verify", self._verify, methods=["POST"]),
             Route("/api/replay", self._start_replay, methods=["POST"]),
-            Route("/api/views", self._views),
+            Route("/api/views", lambda _: _json(sorted(self._more))),
             *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
             *(Route(f"/api/{name}", self._act(name), methods=["POST"]) for name in self._acts),
             *(Route(f"/api/{name}", self._further(name)) for name in self._more),
@@ -147,9 +145,6 @@ class Console:
             return _problem(403, "this address was used already; start `hookline console` again for a new one")
         return _json({"token": token})
 
-    def _ticket(self, request: Request) -> Response:
-        return _json({"ticket": self.keeper.ticket()})
-
     # -- data ------------------------------------------------------------------------------------------------------
 
     def _query(self, name: str) -> Callable[[Request], Response]:
@@ -170,9 +165,6 @@ class Console:
 
         return respond
 
-    def _views(self, request: Request) -> Response:
-        return _json(sorted(self._more))
-
     def _further(self, name: str) -> Callable[[Request], Response]:
         return lambda request: _json(self._more[name]())
 
@@ -190,9 +182,7 @@ class Console:
         return StreamingResponse(self.broadcast.stream(wanted, last), media_type="text/event-stream")
 
     def _verify(self, request: Request) -> Response:
-        if self._check is None:
-            return _problem(404, "there is nothing to verify here")
-        self._check()
+        self.store.check()
         return _json(self.store.health())
 
     def _start_replay(self, request: Request) -> Response:
@@ -337,7 +327,7 @@ async def serve(
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
     made = LogIndex(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
-    console = Console(store, check=store.check, replay=replay, more=more, acts=acts)
+    console = Console(store, replay=replay, more=more, acts=acts)
     follower = Follower(made, console.broadcast.notify)
     listening = console.listen(port)
     server = console.server()

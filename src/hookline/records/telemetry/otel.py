@@ -69,8 +69,13 @@ class OpenTelemetry:
         call = (event.session_id, event.tool_use_id or "")
         parent = self._tool_span(verdict, call, began)
         context = self._trace.set_span_in_context(parent) if parent is not None else None
+        attributes = _said({
+            "hookline.event": event.event_name, "hookline.subject": event.subject,
+            "hookline.decision": str(verdict.decision), "hookline.blocked": verdict.blocked,
+            "hookline.decided_by": verdict.decided_by, **_who(verdict),
+        })  # fmt: skip
         span = self._tracer.start_span(
-            f"hookline {event.event_name}", context=context, start_time=began, attributes=_verdict_attributes(verdict)
+            f"hookline {event.event_name}", context=context, start_time=began, attributes=attributes
         )
         self._hook_spans(verdict, span, began)
         if verdict.blocked:
@@ -102,8 +107,13 @@ class OpenTelemetry:
             if outcome.status is Status.SKIPPED:
                 continue
             end = at + _nanoseconds(outcome)
+            attributes = _said({
+                "hookline.hook": outcome.hook, "hookline.source": outcome.source,
+                "hookline.status": str(outcome.status), "hookline.decision": str(outcome.decision),
+                "process.exit.code": outcome.exit_code,
+            })  # fmt: skip
             span = self._tracer.start_span(
-                f"hook {outcome.hook}", context=context, start_time=at, attributes=_outcome_attributes(outcome)
+                f"hook {outcome.hook}", context=context, start_time=at, attributes=attributes
             )
             if not outcome.ok:
                 span.set_attribute("error.type", str(outcome.status))
@@ -160,25 +170,4 @@ def _who(verdict: Verdict) -> dict[str, Any]:
     return _said({
         "gen_ai.conversation.id": event.session_id, "gen_ai.agent.id": event.agent_id,
         "gen_ai.agent.name": event.agent_type,
-    })  # fmt: skip
-
-
-def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
-    return _said({
-        "hookline.event": verdict.event.event_name,
-        "hookline.subject": verdict.event.subject,
-        "hookline.decision": str(verdict.decision),
-        "hookline.blocked": verdict.blocked,
-        "hookline.decided_by": verdict.decided_by,
-        **_who(verdict),
-    })  # fmt: skip
-
-
-def _outcome_attributes(outcome: Outcome) -> dict[str, Any]:
-    return _said({
-        "hookline.hook": outcome.hook,
-        "hookline.source": outcome.source,
-        "hookline.status": str(outcome.status),
-        "hookline.decision": str(outcome.decision),
-        "process.exit.code": outcome.exit_code,
     })  # fmt: skip
