@@ -19,7 +19,7 @@ from hookline.fleet.connection import connect, read_rollout
 from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.overview import MachineRow, Rollout, Status, first, read_status, rows, widened
-from hookline.fleet.registry import MachineRegistry
+from hookline.fleet.registry import MachineRegistry, Member
 from hookline.fleet.server import users
 from hookline.fleet.subjects import ANNOUNCE, BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET
 
@@ -118,19 +118,16 @@ class Administrator:
 
     def revoke(self, which: str) -> str:
         """Cut a machine off for good; its id comes back. The hub's own server hears of it within a second."""
-        member = self.folder.registry.revoke(which)
-        self._apply()
-        return member.machine
+        return self._apply(self.folder.registry.revoke(which))
 
     def resume(self, which: str) -> str:
         """Let a machine that the hub has cut off in again; its id comes back."""
-        member = self.folder.registry.resume(which)
-        self._apply()
-        return member.machine
+        return self._apply(self.folder.registry.resume(which))
 
-    def _apply(self) -> None:
+    def _apply(self, changed: Member) -> str:
         if not self.folder.address().own_server:
             self.folder.write_users()
+        return changed.machine
 
     async def statuses(self) -> dict[str, Status | None]:
         """What every machine said last, by id; `None` for what cannot be read."""

@@ -301,18 +301,14 @@ class Leaf:
         current = None
         with contextlib.suppress(FleetError):
             current = self.machine.current()
-        last = self._sent
         return Status(
             machine=self.enrolment.machine,
             name=self.enrolment.name,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             hookline=version("hookline"),
             policy=current.version if current else 0,
-            policy_digest=current.digest if current else "",
-            policy_since=current.since if current else "",
             refused=self._refused[1],
-            audit_seq=last.seq,
-            audit_hash=last.hash,
+            audit_seq=self._sent.seq,
             checkpoint=self._checkpoint,
             instance=self._instance,
             hosts=self._hosts(),

@@ -6,7 +6,6 @@ A block is written, put on the disk, and only then acknowledged to the stream; o
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from hookline.fleet.keys import TeamKey, vkey_of, witness_name
 from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
 from hookline.records.audit.checkpoint import LogTree, TreeHead
-from hookline.records.audit.log_file import append_durably, last_line
+from hookline.records.audit.log_file import append_durably, last_line, last_line_in
 from hookline.records.audit.signing import signature_line, verified_note
 from hookline.records.audit.verification import lines_of
 
@@ -218,12 +217,7 @@ class _Judged(msgspec.Struct):
 
 def _policy_at_end(path: Path) -> int:
     """The version that a mirror's last record names."""
-    try:
-        with path.open("rb") as file:
-            line, _ = last_line(file.fileno(), path.stat().st_size)
-    except FileNotFoundError:
-        return 0
-    return _policy_of(line) or 0
+    return (_policy_of(last_line_in(path)) if path.exists() else 0) or 0
 
 
 def _policy_of(line: bytes) -> int | None:
@@ -232,15 +226,11 @@ def _policy_of(line: bytes) -> int | None:
 
 def _end_of(path: Path, *, cut: bool = False) -> Link:
     """The last whole record; the writer cuts a torn end off, which was never acknowledged; others only look."""
-    try:
-        fd = os.open(path, os.O_RDWR if cut else os.O_RDONLY)
-    except FileNotFoundError:
+    if not path.exists():
         return Link()
-    try:
-        size = os.fstat(fd).st_size
-        line, torn = last_line(fd, size)
+    with path.open("r+b" if cut else "rb") as file:
+        size = path.stat().st_size
+        line, torn = last_line(file.fileno(), size)
         if torn and cut:
-            os.ftruncate(fd, size - torn)
+            file.truncate(size - torn)
         return link_of(line) or Link()
-    finally:
-        os.close(fd)

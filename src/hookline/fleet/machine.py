@@ -121,13 +121,13 @@ class Machine:
         except OSError:
             return ""
 
-    def hours_silent(self, now: float | None = None) -> float:
+    def hours_silent(self) -> float:
         """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""
         try:
             last = (self.folder / "contact").stat().st_mtime
         except OSError:
             return float("inf")
-        hours = ((time.time() if now is None else now) - last) / 3600
+        hours = (time.time() - last) / 3600
         return hours if hours >= 0 else 0.0 if hours > -_CLOCK_HOURS else float("inf")
 
     def connecting(self) -> int | None:

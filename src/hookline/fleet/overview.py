@@ -80,12 +80,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     hookline: str
     policy: int = 0
-    policy_digest: str = ""
-    policy_since: str = ""
     refused: str = ""
     """Why the wanted policy is not in force, if it is not."""
     audit_seq: int = 0
-    audit_hash: str = ""
     checkpoint: str = ""
     """A checkpoint over its audit log, for the hub to compare and to cosign."""
     instance: str = ""

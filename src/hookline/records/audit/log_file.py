@@ -27,7 +27,6 @@ from hookline.records.audit.chain import Break, Link, chain_line, follow, link_b
 from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
 
 log: logging.Logger = logging.getLogger("hookline.audit")
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _TAIL_BYTES = 1 << 16
 
 
@@ -121,7 +120,8 @@ class AuditFile:
             raise AuditError(f"{self.path}: cannot write a record: {problem}") from problem
 
     def _append(self, head_fd: int, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
-        with _opened(self.path) as fd:
+        with open(self.path, "a+b", buffering=0, opener=private) as file:
+            fd = file.fileno()
             stands = self._chain_state(head_fd, fd)
             full = self._max_bytes is not None and os.fstat(fd).st_size >= self._max_bytes
             if not stands.problem and not full:
@@ -133,8 +133,8 @@ class AuditFile:
             self._files.put_aside()
         else:
             head = self._rotate(head_fd, head)
-        with _opened(self.path) as fd:
-            return self._write(head_fd, fd, head, records, fsync=fsync)
+        with open(self.path, "a+b", buffering=0, opener=private) as file:
+            return self._write(head_fd, file.fileno(), head, records, fsync=fsync)
 
     def _write(self, head_fd: int, fd: int, head: Head, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         last, lines = head.last, []
@@ -204,7 +204,7 @@ class AuditFile:
     def _compared_older(self, head: Head, torn: int) -> _ChainState:
         """An empty file: the chain goes on from the newest one put aside, or from what was deleted on purpose."""
         older = self.rotated()
-        last = _last_link_in(older[-1]) if older else head.base
+        last = link_of(last_line_in(older[-1])) if older else head.base
         problem = "" if last == head.last else _difference(last, head.last)
         return _ChainState(head, head.last, problem, torn)
 
@@ -212,7 +212,7 @@ class AuditFile:
         """A first head; for a log that has lost its own, one that says so."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
         older = self.rotated()
-        last = link_of(line) if line else _last_link_in(older[-1]) if older else Link()
+        last = link_of(line or last_line_in(older[-1])) if line or older else Link()
         if last is None:
             raise AuditError(
                 f"{self.path}: its last line is not an audit record, and it has no head; name another file"
@@ -293,15 +293,6 @@ class AuditFile:
 # -- at the level of bytes -----------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    fd = os.open(path, _APPEND, 0o600)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
 def last_line(fd: int, size: int) -> tuple[bytes, int]:
     """The last whole line, and how many bytes of a torn one follow it."""
     length = _TAIL_BYTES
@@ -314,10 +305,10 @@ def last_line(fd: int, size: int) -> tuple[bytes, int]:
         length *= 4
 
 
-def _last_link_in(path: Path) -> Link | None:
+def last_line_in(path: Path) -> bytes:
+    """The last whole line of a file."""
     with path.open("rb") as file:
-        line, _ = last_line(file.fileno(), path.stat().st_size)
-    return link_of(line)
+        return last_line(file.fileno(), path.stat().st_size)[0]
 
 
 def _base_of(path: Path) -> Link:

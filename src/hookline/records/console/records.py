@@ -58,7 +58,6 @@ class EventRecord(msgspec.Struct, gc=False):
     agent_type: str | None = None
     tool_use_id: str | None = None
     decision: str = "pass"
-    blocked: bool = False
     stop: bool | None = None
     keep_going: bool | None = None
     replaced: bool | None = None

@@ -81,27 +81,17 @@ class _Permission(msgspec.Struct):
     source: str = ""
 
 
-class _Line(
-    msgspec.Struct,
-    rename={
-        "session_id": "sessionId",
-        "denial": "toolDenialKind",
-        "permission": "permissionDecision",
-        "is_sidechain": "isSidechain",
-        "is_meta": "isMeta",
-        "result": "toolUseResult",
-    },
-):
+class _Line(msgspec.Struct, rename="camel"):
     type: str = ""
     message: _Message | None = None
     cwd: str = ""
     session_id: str = ""
     timestamp: str = ""
-    denial: str | None = None
-    permission: _Permission | None = None
+    denial: str | None = msgspec.field(default=None, name="toolDenialKind")
+    permission: _Permission | None = msgspec.field(default=None, name="permissionDecision")
     is_sidechain: bool = False
     is_meta: bool = False
-    result: Any = None
+    result: Any = msgspec.field(default=None, name="toolUseResult")
 
 
 def is_within(time: str, since: datetime | None, until: datetime | None = None) -> bool:

@@ -103,9 +103,7 @@ class OpenTelemetry:
     def _hook_spans(self, verdict: Verdict, parent: Span, began: int) -> None:
         context = self._trace.set_span_in_context(parent)
         at = began
-        for outcome in verdict.outcomes:
-            if outcome.status is Status.SKIPPED:
-                continue
+        for outcome in _runs(verdict):
             end = at + _nanoseconds(outcome)
             attributes = _said({
                 "hookline.hook": outcome.hook, "hookline.source": outcome.source,
@@ -148,13 +146,15 @@ class OpenTelemetry:
         if tool:
             labels["gen_ai.tool.name"] = tool
         self._verdicts.add(1, {**labels, "hookline.decision": str(verdict.decision)})
-        for outcome in verdict.outcomes:
-            if outcome.status is Status.SKIPPED:
-                continue
+        for outcome in _runs(verdict):
             mine = {**labels, "hookline.hook": outcome.hook}
             self._duration.record(outcome.ms / 1000, mine)
             if not outcome.ok:
                 self._failures.add(1, {**mine, "error.type": str(outcome.status)})
+
+
+def _runs(verdict: Verdict) -> list[Outcome]:
+    return [outcome for outcome in verdict.outcomes if outcome.status is not Status.SKIPPED]
 
 
 def _nanoseconds(outcome: Outcome) -> int:
