@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.cli.commands.guard import _arguments, _guards
+from hookline.cli.commands.guard import _GUARDS, _arguments
 from hookline.events import Event, PermissionRequest, PreToolUse
 from hookline.replies import Decision
 from tests.environ import clean_environ
@@ -179,7 +179,8 @@ async def test_the_guards_of_the_help_deny_and_let_pass(tmp_path: Path, monkeypa
     wrong = []
     for line, (passing, stopped, passed) in GUARDS.items():
         hooks = Hooks(project_dir="/proj")
-        hooks.add(*_guards(_arguments(*shlex.split(line)[2:])))
+        args = _arguments(*shlex.split(line)[2:])
+        hooks.add(*_GUARDS[args.guard][2](args))
         wrong += [f"{line}: {event}" for event in passing if (await hooks.fire(event)).decision is not passed]
         wrong += [f"{line}: {stopped} passes"] if (await hooks.fire(stopped)).decision is passed else []
 

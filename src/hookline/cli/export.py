@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,32 +38,24 @@ def export(logs: Iterable[Log], args: argparse.Namespace, wanted: Callable[[Any]
     if args.format == "parquet":
         if args.output is None:
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
-        count = _to_disk(args.output, lambda: write_parquet(args.output, records))
+        with _writing(args.output):
+            count = write_parquet(args.output, records)
         print(f"{counted(count, 'record')} in {one_line(str(args.output))}", file=sys.stderr)
     elif args.output is None:
-        for line in lines(records, args.format):
-            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.writelines(lines(records, args.format))
         sys.stdout.flush()
     else:
-        _to_disk(args.output, lambda: _write(args.output, lines(records, args.format)))
+        with _writing(args.output), args.output.open("wb") as file:
+            file.writelines(lines(records, args.format))
     return 0
 
 
-def _write(path: Path, made: Iterable[bytes]) -> int:
-    count = 0
-    with path.open("wb") as file:
-        for line in made:
-            file.write(line)
-            count += 1
-    return count
-
-
-def _to_disk(path: Path, write: Any) -> int:
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        count: int = write()
+        yield
     except OSError as problem:
         raise HooklineError(f"{path}: {problem.strerror}; name another file, or make room there") from None
-    return count
 
 
 def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:

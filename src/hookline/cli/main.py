@@ -48,7 +48,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 USAGE = 64
-"""The exit code of a command line that cannot be understood."""
+"""The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
 
 EXIT_CODES = """exit codes: 0 done, or allowed; 1 something is wrong; 2 blocked;
 64 the command line was not understood; 130 Ctrl-C; 141 the reader left"""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.api import Hooks
+from hookline.cli.main import USAGE
 from hookline.cli.style import has_terminal
 from hookline.core.files import default_log, in_fleet, private_folder
 from hookline.core.hooks.actions import Command
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 TEXTS: Path = Path(__file__).with_name("texts")
 _LOG_BYTES = 64 * 1024 * 1024
 """How large a log of `install --audit` grows before a new file begins."""
-USAGE = 64
-"""The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
 
 
 def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:

@@ -12,16 +12,7 @@ from hookline.display import block
 
 LEAST, MOST = 60, 160
 
-_CODES = {
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "magenta": "35",
-    "cyan": "36",
-    "dim": "2",
-    "bold": "1",
-}
+_CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "dim": 2, "bold": 1}
 _PAINTED = re.compile(r"(\x1b\[\d\d?m)")
 _SIGNS = {"✗": "red", "error": "red", "warning": "yellow", "✓": "green", "►": "magenta"}
 

@@ -63,12 +63,7 @@ def _bash(flags: dict[str, list[str]]) -> str:
     cases = [
         f'        {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")) ;;' for name, words in flags.items()
     ]
-    return (
-        TEXTS.joinpath("completion.bash")
-        .read_text()
-        .replace("@COMMANDS@", " ".join([*COMMANDS, "help"]))
-        .replace("@CASES@", "\n".join(cases))
-    )
+    return _template("bash", " ".join([*COMMANDS, "help"]), "\n".join(cases))
 
 
 def _zsh(flags: dict[str, list[str]]) -> str:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hookline.api import Hooks
 from hookline.cli.options import parser, record_refusal, with_fleet_policy
+from hookline.core.files import state_folder
 from hookline.core.hooks import Hook
 from hookline.core.interpreter import temporary_folder
 from hookline.core.wire import claude
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
     args = _arguments(*argv)
     try:
         hooks = Hooks()
-        hooks.add(*_guards(args))
+        hooks.add(*_GUARDS[args.guard][2](args))
         return run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
@@ -51,7 +52,6 @@ def _arguments(*argv: str) -> argparse.Namespace:
     return _parser().parse_args(argv)
 
 
-@cache
 def _parser() -> argparse.ArgumentParser:
     flags = parser("guard", "Judge the event on stdin with a guard and print the answer.")
     kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
@@ -60,10 +60,6 @@ def _parser() -> argparse.ArgumentParser:
         for option, how in {**options, "--lines": _switch("stay, and answer one line per event line")}.items():
             one.add_argument(option, **how)
     return flags
-
-
-def _guards(args: argparse.Namespace) -> list[Hook]:
-    return _GUARDS[args.guard][2](args)
 
 
 def _make_paths(args: argparse.Namespace) -> list[Hook]:
@@ -111,7 +107,6 @@ def _make_learned(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_budget(args: argparse.Namespace) -> list[Hook]:
-    from hookline.core.files import state_folder
     from hookline.guards import budget
 
     per_tool = {}
@@ -136,7 +131,6 @@ def _make_branches(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_rate(args: argparse.Namespace) -> list[Hook]:
-    from hookline.core.files import state_folder
     from hookline.guards import budget
 
     return [budget.rate(args.calls, args.per, match=args.match, state=state_folder() / "rates")]

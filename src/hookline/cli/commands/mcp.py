@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
-from hookline.cli.options import USAGE, add_sources, hooks_from, hooks_of, parser, with_fleet_policy
+from hookline.cli.main import USAGE
+from hookline.cli.options import add_sources, hooks_from, hooks_of, parser, with_fleet_policy
 from hookline.cli.runtime import run
 from hookline.core.files import state_folder
 from hookline.core.interpreter import GIVEN, launch_argv

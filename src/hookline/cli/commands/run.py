@@ -95,7 +95,7 @@ def version() -> str:
 async def _run(options: RunOptions, write: Write) -> int:
     from hookline.agent.factory import make
     from hookline.agent.settings_reload import keep_up
-    from hookline.cli.output import shown_on
+    from hookline.cli.repl import shown_on
 
     caught = _Caught()
     cwd = str(Path.cwd())

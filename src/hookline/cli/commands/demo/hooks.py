@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hookline import Context, Hooks, Reply, context, keep_going, message, rewrite
-from hookline.cli.commands.demo.project import PYTHON, run_tests
+from hookline.cli.commands.demo.story import PYTHON, run_tests
 from hookline.events import PreToolUse, Stop, SubagentStart, UserPromptSubmit
 from hookline.guards import approvals, commands, paths
 

@@ -15,8 +15,16 @@ from pathlib import Path
 from hookline.agent import Agent
 from hookline.cli.commands import audit as audit_command
 from hookline.cli.commands.demo.hooks import hooks
-from hookline.cli.commands.demo.project import run_tests, write_project
-from hookline.cli.commands.demo.story import OUTSIDE, PROMPT, Played, missing, model, summary
+from hookline.cli.commands.demo.story import (
+    OUTSIDE,
+    PROMPT,
+    Played,
+    missing,
+    model,
+    run_tests,
+    summary,
+    write_project,
+)
 from hookline.cli.commands.demo.timeline import Show, attempt
 from hookline.guards.permissions import read_rules
 from hookline.records.audit.log import AuditLog

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookline.cli.commands.fleet.machine import Command
-from hookline.cli.commands.fleet.waiting import until_asked_to_stop, until_one_ends
+from hookline.cli.commands.fleet.machine import Command, until_asked_to_stop, until_one_ends
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, option, port
 from hookline.cli.style import counted, paint
