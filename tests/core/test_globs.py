@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hookline.core.globs import States, name_expression, path_matches, text_expression, tokens
 from hookline.core.hooks.condition import PathContext, RuleMatch, parse_rule, part_caught
-from hookline.core.hooks.matcher import parse_matcher
+from hookline.core.hooks.hook import parse_matcher
 from hookline.core.shell import parse_line
 
 patterns = st.text("ab*?/", max_size=8)

@@ -6,7 +6,7 @@ import pytest
 
 from hookline.core.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
 from hookline.core.hooks.condition import parse_rule
-from hookline.core.hooks.matcher import parse_matcher
+from hookline.core.hooks.hook import parse_matcher
 from hookline.events import PreToolUse, SessionStart, Stop, SubagentStop, UserPromptSubmit
 from hookline.settings.parse import HttpRules, InAgent, ParsedSettings, parse_hooks
 from hookline.settings.problems import Problem

@@ -5,7 +5,7 @@ Put it last in the list: the last middleware is the innermost, so what it judged
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -290,30 +290,26 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     # -- a tool call ---------------------------------------------------------------------------------------------
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
-        run, asking = self._run_of(request.state), self._sync
-        call = done(_judge(asking, run, request))
-        if call.refused is not None:
-            return _refusal(call)
-        try:
-            with calling(self._sync, run, call):
-                answer = handler(_request(request, call))
-        except GraphBubbleUp:
-            raise
-        except BaseException as error:
-            done(failed(asking, run, call, error))
-            raise
-        return done(_answered(asking, run, call, answer))
+        async def handle(changed: ToolCallRequest) -> Any:  # awaits nothing
+            return handler(changed)
+
+        return done(self._call(self._sync, request, handle))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        run, asking = self._run_of(request.state), self._asking
-        call = await _judge(asking, run, request)
+        return await self._call(self._asking, request, handler)
+
+    async def _call(
+        self, asking: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        run, given = self._run_of(request.state), request.tool_call
+        call = await judge(asking, run, given["name"], given["args"], given.get("id") or "")
         if call.refused is not None:
-            return _refusal(call)
+            return ToolMessage(call.refused, tool_call_id=call.id, name=call.name, status="error")
         try:
-            with calling(self._sync, run, call):
-                answer = await handler(_request(request, call))
+            with calling(self._sync, run, call):  # what was judged is what runs, whatever becomes of the original
+                answer = await handler(request.override(tool_call={**given, "args": thaw(call.arguments)}))
         except GraphBubbleUp:
             raise
         except BaseException as error:
@@ -338,20 +334,6 @@ def _is_final(state: Any) -> bool:
     if state.get("structured_response") is not None:
         return True
     return isinstance(last, AIMessage) and not last.tool_calls
-
-
-def _judge(asking: HookClient, run: AgentRun, request: ToolCallRequest) -> Coroutine[Any, Any, ToolCall]:
-    call = request.tool_call
-    return judge(asking, run, call["name"], call["args"], call.get("id") or "")
-
-
-def _request(request: ToolCallRequest, call: ToolCall) -> ToolCallRequest:
-    """The request with what was judged, whatever becomes of the original."""
-    return request.override(tool_call={**request.tool_call, "args": thaw(call.arguments)})
-
-
-def _refusal(call: ToolCall) -> ToolMessage:
-    return ToolMessage(call.refused or "", tool_call_id=call.id, name=call.name, status="error")
 
 
 async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
-from hookline.core.hooks.hook import Hook
-from hookline.core.hooks.matcher import EVERYTHING, Matcher
+from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher
 from hookline.core.shell.programs.table import names
 from hookline.settings.files import canonical
 from hookline.settings.problems import Problem

@@ -15,8 +15,7 @@ import msgspec
 
 from hookline.core.hooks.actions import PLUGIN_FOLDERS, Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rule
-from hookline.core.hooks.hook import Hook
-from hookline.core.hooks.matcher import EVERYTHING, Matcher, parse_matcher
+from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher, parse_matcher
 from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Event, Stop, SubagentStop

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookline.core.hooks.matcher import EVERYTHING, parse_matcher
+from hookline.core.hooks.hook import EVERYTHING, parse_matcher
 from hookline.errors import MatcherError
 
 MATCHES = [

@@ -21,8 +21,7 @@ from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools.mcp import McpServers
 from hookline.core.engine import Context
 from hookline.core.hooks.declare import make_hook
-from hookline.core.hooks.hook import Hook, OnFailure
-from hookline.core.hooks.matcher import parse_matcher
+from hookline.core.hooks.hook import Hook, OnFailure, parse_matcher
 from hookline.core.wire import claude
 from hookline.core.wire.strict import check_object
 from hookline.errors import (

@@ -1,12 +1,11 @@
 """Tools the agent can use; `default_tools()` has one of each."""
 
-from hookline.agent.tools.base import SessionState, Tool, ToolEnv, ToolResult, failure
+from hookline.agent.tools.base import SessionState, Task, TaskList, Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.bash import Bash, TaskStop
 from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
 from hookline.agent.tools.files import Edit, Read, Write
 from hookline.agent.tools.notebook import NotebookEdit
 from hookline.agent.tools.search import Glob, Grep
-from hookline.agent.tools.task_list import Task, TaskList
 from hookline.agent.tools.tasks import TaskCreate, TaskGet, TaskListTool, TaskUpdate
 from hookline.agent.tools.web import WebFetch, WebSearch
 from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree

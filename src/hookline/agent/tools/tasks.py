@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.task_list import Task, TaskList
+from hookline.agent.tools.base import Task, TaskList, Tool, ToolEnv, ToolResult, failure
 
 __all__ = ["TaskCreate", "TaskGet", "TaskListTool", "TaskUpdate"]
 

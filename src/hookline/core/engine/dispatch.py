@@ -25,8 +25,7 @@ from hookline.core.engine.context import Context, HookScope, InvokeOptions, Runn
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.outcome import Outcome, RunnerResult, Status
-from hookline.core.engine.registry import Registry
-from hookline.core.engine.select import HookIndex, applies_to, select
+from hookline.core.engine.select import HookIndex, Registry, applies_to, select
 from hookline.core.engine.verdict import Verdict, ended_by
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook

@@ -28,8 +28,7 @@ from hookline.core.engine.dispatch import Dispatcher, EventRun
 from hookline.core.engine.fast_path import FastPaths, Fire
 from hookline.core.engine.observers import Observers
 from hookline.core.engine.outcome import Outcome
-from hookline.core.engine.registry import Registry
-from hookline.core.engine.select import EventHooks, HookIndex, applies_to, class_of, select_from
+from hookline.core.engine.select import EventHooks, HookIndex, Registry, applies_to, class_of, select_from
 from hookline.core.engine.verdict import Approval, Verdict
 from hookline.core.hooks.hook import Hook, check_seconds
 from hookline.core.wire.dialects import detect, dialect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -37,31 +37,36 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
 
 
+_Take = Callable[["_Call", Any], Awaitable[Any]]
+
+
 class _Call:
     """One call of a tool: what is announced, and with what arguments it is made in the end."""
 
-    def __init__(self, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, tool: Tool, take: _Take, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tool = tool
+        self._take = take
         self.bound = tool.signature.bind(*args, **kwargs)
         self.bound.apply_defaults()
         self._variadic = {p.name for p in tool.signature.parameters.values() if p.kind is p.VAR_KEYWORD}
         self.input = self._visible()
         self._id = f"toolu_{uuid.uuid4().hex}"
 
-    def event(self, cls: Callable[..., Event], **fields: Any) -> Event:
-        """An event about this call, with the input as it is now."""
+    def take(self, step: Any) -> Awaitable[Any]:
+        """Take one step of the call."""
+        return self._take(self, step)
+
+    async def fire(self, cls: Callable[..., Event], **fields: Any) -> Verdict:
+        """The verdict on an event about this call, with the input as it is now, once its observers know of it."""
         tool = self.tool
         if cls is not PermissionRequest:
             fields["tool_use_id"] = self._id
-        return cls(
+        verdict: Verdict = await self.take(cls(
             session_id=tool.session_id, cwd=tool.cwd or str(Path.cwd()), tool_name=tool.name, tool_input=self.input,
             **fields,
-        )  # fmt: skip
-
-    def noted(self, verdict: Verdict) -> Verdict:
-        """The verdict, once its observers know of it."""
-        if self.tool.on_verdict is not None:
-            self.tool.on_verdict(verdict)
+        ))  # fmt: skip
+        if tool.on_verdict is not None:
+            tool.on_verdict(verdict)
         return verdict
 
     def _visible(self) -> dict[str, Any]:
@@ -104,20 +109,19 @@ class _Stopped(Exception):
 
 _NO_APPROVER = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
 _RUN = object()
-Steps = Generator[Any, Any, Any]
-"""What a call does, step by step: an event to fire, `_RUN` to call the function, or what `approve` answered."""
+"""The step of a call that calls the function; the others are events to fire, and what `approve` answered."""
 
 
-def _steps(call: _Call) -> Steps:
+async def _make(call: _Call) -> Any:
     try:
-        yield from _before(call)
+        await _before(call)
         started = perf_counter()
         try:
-            result = yield _RUN
+            result = await call.take(_RUN)
         except Exception as error:
-            yield call.event(PostToolUseFailure, error=f"{type(error).__name__}: {error}", duration_ms=_ms(started))
+            await call.fire(PostToolUseFailure, error=f"{type(error).__name__}: {error}", duration_ms=_ms(started))
             raise
-        verdict = yield call.event(PostToolUse, tool_response=result, duration_ms=_ms(started))
+        verdict = await call.fire(PostToolUse, tool_response=result, duration_ms=_ms(started))
         if verdict.blocked or verdict.stop:
             raise _stopped(call, verdict)
     except _Stopped as stopped:
@@ -127,28 +131,28 @@ def _steps(call: _Call) -> Steps:
     return result if verdict.reply.output is msgspec.UNSET else verdict.reply.output
 
 
-def _before(call: _Call) -> Steps:
+async def _before(call: _Call) -> None:
     """Ask whether the call may be made, and with what."""
-    verdict: Verdict = yield call.event(PreToolUse)
+    verdict = await call.fire(PreToolUse)
     if verdict.blocked:
         raise _stopped(call, verdict)
     _apply(call, verdict)
-    if verdict.decision in (Decision.ASK, Decision.DEFER) and not (yield from _approved(call, verdict)):
+    if verdict.decision in (Decision.ASK, Decision.DEFER) and not await _approved(call, verdict):
         raise _stopped(call, verdict, verdict.reason or _NO_APPROVER)
 
 
-def _approved(call: _Call, verdict: Verdict) -> Steps:
+async def _approved(call: _Call, verdict: Verdict) -> bool:
     """Hooks on PermissionRequest decide first, then what was handed in as `approve`; else the answer is no."""
     if verdict.decision is Decision.DEFER:
         return False
-    answer: Verdict = yield call.event(PermissionRequest)
+    answer = await call.fire(PermissionRequest)
     if answer.blocked:
         raise _stopped(call, answer)
     _apply(call, answer)
     if answer.decision is Decision.ALLOW:
         return True
     approve = call.tool.approve
-    return approve is not None and (yield approve(verdict)) is True
+    return approve is not None and await call.take(approve(verdict)) is True
 
 
 def _apply(call: _Call, verdict: Verdict) -> None:
@@ -172,39 +176,24 @@ def _ms(started: float) -> float:
 # -- the same steps, taken with and without await --------------------------------------------------------------------
 
 
-async def _taken(call: _Call, perform: Callable[[_Call, Any], Awaitable[Any]]) -> Any:
-    """Take the steps of a call, one after another; what it returns."""
-    steps = _steps(call)
-    resume, value = steps.send, None
-    while True:
-        try:
-            step = resume(value)
-        except StopIteration as done:
-            return done.value
-        try:
-            resume, value = steps.send, await perform(call, step)
-        except Exception as error:  # noqa: BLE001 - handed to the steps, which raise it again
-            resume, value = steps.throw, error
-
-
 def _async(hooks: Fires, tool: Tool) -> Callable[..., Any]:
-    async def perform(call: _Call, step: Any) -> Any:
+    async def take(call: _Call, step: Any) -> Any:
         if isinstance(step, Event):
-            return call.noted(await hooks.fire(step))
+            return await hooks.fire(step)
         if step is _RUN:
             return await tool.function(*call.bound.args, **call.bound.kwargs)
         return await step if inspect.isawaitable(step) else step
 
     async def call_tool(*args: Any, **kwargs: Any) -> Any:
-        return await _taken(_Call(tool, args, kwargs), perform)
+        return await _make(_Call(tool, take, args, kwargs))
 
     return call_tool
 
 
 def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
-    async def perform(call: _Call, step: Any) -> Any:  # awaits nothing
+    async def take(call: _Call, step: Any) -> Any:  # awaits nothing
         if isinstance(step, Event):
-            return call.noted(hooks.fire_sync(step))
+            return hooks.fire_sync(step)
         if step is _RUN:
             return tool.function(*call.bound.args, **call.bound.kwargs)
         if inspect.iscoroutine(step):
@@ -214,10 +203,10 @@ def _sync(hooks: Fires, tool: Tool) -> Callable[..., Any]:
 
     def call_tool(*args: Any, **kwargs: Any) -> Any:
         try:
-            _taken(_Call(tool, args, kwargs), perform).send(None)
+            _make(_Call(tool, take, args, kwargs)).send(None)
         except StopIteration as done:
             return done.value
-        raise AssertionError("a plain function has nothing to wait for")  # pragma: no cover - `perform` awaits nothing
+        raise AssertionError("a plain function has nothing to wait for")  # pragma: no cover - `take` awaits nothing
 
     return call_tool
 

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, ove
 
 from hookline.core.hooks.actions import Action
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
-from hookline.core.hooks.hook import Hook, HookLike, OnFailure
-from hookline.core.hooks.matcher import Test, parse_matcher
+from hookline.core.hooks.hook import Hook, HookLike, OnFailure, Test, parse_matcher
 from hookline.core.hooks.signature import annotated_events, function, name_of
 from hookline.errors import HookError, did_you_mean
 from hookline.events import Event, spec_of

@@ -15,8 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.core.engine import Engine, HookSet
-from hookline.core.hooks.hook import Hook
-from hookline.core.hooks.matcher import Matcher, parse_matcher
+from hookline.core.hooks.hook import Hook, Matcher, parse_matcher
 from hookline.errors import HooksNotHonoured, MatcherError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hosts.claude_code.messages import CallbackMatcher
