@@ -90,7 +90,7 @@ def test_a_worker_that_gets_warm_leaves_no_record(desk: Desk) -> None:
 
 def test_agents_are_told_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those whose files ask Hookline, and those that were proven, as `hookline install --list` has them."""
-    from hookline.fleet.agents import Agents
+    from hookline.fleet.leaf import Agents
     from hookline.hosts.install.survey import Proof, note_proof, survey
     from hookline.hosts.table import find
 

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import platform
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -28,6 +29,7 @@ from hookline.fleet.keys import MachineKey, log_origin, verify
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.overview import Status
 from hookline.fleet.registry import read_token
+from hookline.hosts.install.survey import HostRow, survey
 from hookline.records.audit.chain import Link, link_before, link_of
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
@@ -39,6 +41,7 @@ log: logging.Logger = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 30.0
 RETRY_SECONDS = 5.0
+_AGENT_MINUTES = 10.0
 
 
 async def join(
@@ -356,3 +359,28 @@ def blocks_after(log: Path, cursor: Cursor) -> Iterator[tuple[Block, Cursor]]:
         lines, cursor = batch.lines, batch.cursor
         last = link_of(lines[-1]) or Link(hash="")
         yield Block(link_before(lines[0]) or Link(), last, tuple(lines)), cursor
+
+
+# -- which agents are on this machine, hooked or not, proven or not ----------------------------------------------------
+
+
+class Agents:
+    """Asked again every ten minutes: a look costs a process for each agent."""
+
+    def __init__(self) -> None:
+        self._known: list[dict[str, Any]] = []
+        self._looked = float("-inf")
+
+    def __call__(self) -> list[dict[str, Any]]:
+        """Every agent that is installed, or whose files ask Hookline."""
+        if time.monotonic() - self._looked > _AGENT_MINUTES * 60:
+            self._known = [_about(row) for row in survey() if row.version or row.hooked]
+            self._looked = time.monotonic()
+        return self._known
+
+
+def _about(row: HostRow) -> dict[str, Any]:
+    """One agent, in a few words; a proof counts for its version, or where no binary is found for the one it names."""
+    proven = row.proven or (not row.version and row.proof is not None and row.proof.holds)
+    said = {"host": row.host.name, "version": row.version, "hooked": list(row.hooked)}
+    return {**said, "proven": proven, "proof": msgspec.to_builtins(row.proof)}

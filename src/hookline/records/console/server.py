@@ -196,15 +196,12 @@ class Console:
 
     def listen(self, port: int) -> socket.socket:
         """A socket on the loopback interface; port 0 takes any that is free."""
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind(("127.0.0.1", port))
+            made = socket.create_server(("127.0.0.1", port), backlog=64)
         except OSError as problem:
             raise HooklineError(
                 f"--port {port}: {problem.strerror}; name another, or leave it out for a free one"
             ) from None
-        made.listen(64)
         self.port = made.getsockname()[1]
         return made
 

@@ -65,8 +65,7 @@ async def _status(_: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    from hookline.fleet.agents import Agents
-    from hookline.fleet.leaf import Leaf
+    from hookline.fleet.leaf import Agents, Leaf
     from hookline.fleet.machine import Machine
 
     machine = Machine()
