@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import os
 import secrets
 import socket
 import threading
@@ -200,7 +201,7 @@ class Console:
             made = socket.create_server(("127.0.0.1", port), backlog=64)
         except OSError as problem:
             raise HooklineError(
-                f"--port {port}: {problem.strerror}; name another, or leave it out for a free one"
+                f"--port {port}: {os.strerror(problem.errno or 0)}; name another, or leave it out for a free one"
             ) from None
         self.port = made.getsockname()[1]
         return made
