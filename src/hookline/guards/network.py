@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from hookline.core.engine import Context
 from hookline.core.files import private, private_folder, state_folder
+from hookline.core.git_settings import read_settings
 from hookline.core.hooks import Hook, make_hook
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
@@ -77,7 +77,7 @@ def only(
         held = sandboxing.hold(event, policy(*answers.allowed, *asked))
         if not asked:
             return held
-        answers.ask(asked, sandboxing.call_file(event, sandboxing.line_of(event)))
+        answers.note(asked, sandboxing.call_file(event, sandboxing.line_of(event)))
         named = ", ".join(f"`{host}`" for host in asked)
         question = ask(f"an earlier line tried to reach {named}; may this line and later ones?")
         return question | held if held is not None else question
@@ -122,14 +122,10 @@ class _Answers:
     @property
     def allowed(self) -> tuple[str, ...]:
         """The hosts whose question was answered with yes: the call that was asked about has run."""
-        return tuple(host for host, call in self._said.items() if call == "yes" or self._ran(host, call))
-
-    def _ran(self, host: str, call: str) -> bool:
-        ran = Path(f"{call}.effect").exists()
+        ran = [host for host, call in self._said.items() if call != "yes" and Path(f"{call}.effect").exists()]
         if ran:
-            self._said[host] = "yes"
-            self._save()
-        return ran
+            self.note(ran, "yes")
+        return tuple(host for host, said in self._said.items() if said == "yes")
 
     def open(self) -> list[str]:
         """Hosts that a line was refused and that have not been asked about."""
@@ -139,12 +135,9 @@ class _Answers:
                 found |= dict.fromkeys(_REFUSED.findall(path.read_text(errors="replace")))
         return [host for host in found if host not in self._said]
 
-    def ask(self, hosts: Iterable[str], call: str) -> None:
-        """Note that these are asked about with a call."""
-        self._said |= dict.fromkeys(hosts, call)
-        self._save()
-
-    def _save(self) -> None:
+    def note(self, hosts: Iterable[str], said: str) -> None:
+        """Note that these are asked about with a call, or have been answered."""
+        self._said |= dict.fromkeys(hosts, said)
         private_folder(self._path.parent)
         with open(self._path, "w", opener=private, encoding="utf-8") as file:
             json.dump(self._said, file)
@@ -169,6 +162,7 @@ _CONFIGURATION = (
     "~/.gitconfig", "/etc/pip.conf",
 )  # fmt: skip
 _INDEX = re.compile(r"(?:index|registry|url|source|proxy|insteadof)", re.IGNORECASE)
+_REMOTE = re.compile(r"remote\..*\.(?:push)?url")
 _VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "npm_config_registry")
 
 
@@ -185,8 +179,9 @@ def hosts_in_use(project: str, env: Mapping[str, str]) -> list[str]:
             lines = path.read_text(errors="replace").splitlines()
             found |= dict.fromkeys(_hosts_of("\n".join(line for line in lines if _INDEX.search(line))))
     found |= dict.fromkeys(_hosts_of(" ".join(env.get(name, "") for name in _VARIABLES)))
-    for url in _remotes(root):
-        found |= dict.fromkeys(_hosts_of(url))
+    with suppress(OSError):
+        for key, value in read_settings((root / ".git" / "config").read_text(errors="replace")):
+            found |= dict.fromkeys(_hosts_of(value) if _REMOTE.fullmatch(key) else ())
     for host in list(found):
         found |= dict.fromkeys(_COMPANIONS.get(host.partition(":")[0], ()))
     return [host for host in found if _readable(host)]
@@ -207,13 +202,3 @@ def _hosts_of(text: str) -> list[str]:
         port = match[2] or ("22" if scheme == "ssh" else "")
         found.append(f"{match[1].lower()}:{port}" if port else match[1].lower())
     return found + [f"{name.lower()}:22" for name in _SECURE_COPY.findall(text)]
-
-
-def _remotes(root: Path) -> list[str]:
-    import configparser  # not for each call
-
-    config = configparser.RawConfigParser(strict=False)
-    with suppress(OSError, configparser.Error):
-        config.read(root / ".git" / "config", encoding="utf-8")
-    sections: list[Any] = [config[name] for name in config.sections() if name.startswith("remote ")]
-    return [section[key] for section in sections for key in ("url", "pushurl") if key in section]

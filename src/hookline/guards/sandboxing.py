@@ -64,6 +64,7 @@ by_agent: ContextVar[HeldLine | Literal[False] | None] = ContextVar("by_agent", 
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
 """Put around a line that changes the folder, so that the shell it came from follows."""
+_TELL_FOLDER = ("--tell-folder", "9")
 _MOST_LINES = 20
 
 
@@ -116,23 +117,22 @@ def _hook_files(_modules: int) -> tuple[str, ...]:
     return tuple(os.path.realpath(str(module.__file__)) for module in found if getattr(module, "__file__", None))
 
 
-def line_of(event: PreToolUse) -> str:
+def line_of(event: PreToolUse | PostToolUse | PostToolUseFailure) -> str:
     """The line that was asked for, without a confinement that is already around it."""
     command: str = event.tool_input["command"]
-    found = unwrapped(command)
-    return command if found is None else found[1]
+    return (unwrapped(command) or (None, command))[1]
 
 
 def hold(event: PreToolUse, policy: Policy) -> Reply | None:
     """The same call, held to a policy and to what already holds it; None if its line does not have to change."""
     command: str = event.tool_input["command"]
     found = unwrapped(command)
+    before, line = found or (Policy(None), command)
+    call = call_file(event, line)
     agent = by_agent.get()
     if agent:
-        agent.add(policy, call_file(event, command if found is None else found[1]))
+        agent.add(policy, call)
         return None
-    before, line = found if found is not None else (Policy(None), command)
-    call = call_file(event, line)
     _only_granted(before, call)
     joined = before.intersected(policy)
     joined.call = call
@@ -169,7 +169,7 @@ def launcher(*, warm: bool = True) -> list[str]:
 def wrapped(line: str, policy: Policy) -> str:
     """The line as it is to be run."""
     moves = any(part.name in _MOVES and not part.scope for part in parse_line(line).commands)
-    flags = [*policy.arguments(), *(["--tell-folder", "9"] if moves else [])]
+    flags = [*policy.arguments(), *(_TELL_FOLDER if moves else ())]
     text = shell_command([*launcher(), *flags, "--", "bash", "-c", line])
     return text.join(_FOLLOW) if moves else text
 
@@ -188,7 +188,10 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
         policy, inner = parse([*_words(command[len(start) :])])
     except (ValueError, UsageError):
         return None
-    if inner[:2] != ["bash", "-c"] or len(inner) != 3 or _canonical(words, policy, inner, command) is None:
+    known = inner[:2] == ["bash", "-c"] and len(inner) == 3
+    if not known or not any(  # it says the policy and the line and nothing besides
+        command == shell_command([*words, *policy.arguments(), *extra, "--", *inner]) for extra in ((), _TELL_FOLDER)
+    ):
         return None
     return policy, inner[2]
 
@@ -196,14 +199,6 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
 @lru_cache(8)  # guards ask about the same command several times before it runs
 def _words(command: str) -> tuple[str, ...]:
     return tuple(shlex.split(command))
-
-
-def _canonical(words: list[str], policy: Policy, inner: list[str], command: str) -> str | None:
-    """The command, if it says the policy and the line and nothing besides."""
-    for extra in ([], ["--tell-folder", "9"]):
-        if command == shell_command([*words, *policy.arguments(), *extra, "--", *inner]):
-            return command
-    return None
 
 
 # -- afterwards ----------------------------------------------------------------------------------------------------
@@ -222,11 +217,9 @@ def note_policy(call: str, policy: Policy) -> None:
 
 def afterwards(event: PostToolUse | PostToolUseFailure, guard: str) -> Reply | None:
     """What the kernel refused of a call on this guard's behalf, which the text of the line had not shown."""
-    command = event.tool_input.get("command")
-    if event.tool_name != TOOL or not isinstance(command, str):
+    if event.tool_name != TOOL or not isinstance(event.tool_input.get("command"), str):
         return None
-    found = unwrapped(command)
-    call = call_file(event, command if found is None else found[1])
+    call = call_file(event, line_of(event))
     Path(f"{call}.policy").unlink(missing_ok=True)
     path = Path(f"{call}.{guard}")
     if not path.is_file():

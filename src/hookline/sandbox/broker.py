@@ -20,7 +20,6 @@ from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts, UpstreamProxy, r
 from hookline.sandbox.streams import (
     IN,
     OUT,
-    Latch,
     RefusedConnection,
     Scheduler,
     Stream,
@@ -73,7 +72,6 @@ class Broker:
         self._channel.setblocking(False)
         self._scheduler.start(self._take())
         self._scheduler.run()
-        raise AssertionError("it never ends")
 
     def _take(self) -> Steps[None]:
         while True:
@@ -90,12 +88,9 @@ class Broker:
                 self._scheduler.start(self._packets(sock) if words == ["lookups"] else self._handled(sock, words))
 
     def _tell(self, kind: str, what: str, reason: str = "", advice: str = "") -> None:
-        try:
-            self._channel.send(
-                "\0".join(part.replace("\0", "?")[:900] for part in (kind, what, reason, advice)).encode()
-            )
-        except BlockingIOError:
-            return
+        parts = (part.replace("\0", "?")[:900] for part in (kind, what, reason, advice))
+        with suppress(BlockingIOError):
+            self._channel.send("\0".join(parts).encode())
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -176,17 +171,18 @@ class Broker:
             inside.sock.close()
 
     def _shown(self, words: list[str]) -> str:
-        number = synthetic(words[0]) if len(words) > 1 else 0
-        name = self._names[number - _FIRST] if 0 <= number - _FIRST < len(self._names) else words[0]
-        return ":".join((name, *words[1:]))
+        return ":".join((self._name_at(words[0]) if len(words) > 1 else words[0], *words[1:]))
+
+    def _name_at(self, address: str) -> str:
+        """The name that was given an address of ours, or any other address itself."""
+        number = synthetic(address) - _FIRST
+        return self._names[number] if 0 <= number < len(self._names) else address
 
     def _connection(self, inside: Stream, address: str, port: int) -> Steps[None]:
         if self._room < 0:
             raise RefusedConnection("there are too many at once")
-        number = synthetic(address) - _FIRST
-        known = 0 <= number < len(self._names)
-        names = [self._names[number]] if known else self._hosts.names_at(address, port)
-        names = [name for name in names if port in self._hosts.ports(name)]
+        name = self._name_at(address)
+        names = self._hosts.names_at(address, port) if name == address else [name] * (port in self._hosts.ports(name))
         if not names:
             raise RefusedConnection("it is not among the hosts")
         kind, name = "", names[0]
@@ -229,8 +225,8 @@ class Broker:
 
     def _relay(self, inside: Stream, outside: Stream, forward: Steps[None]) -> Steps[None]:
         """Hand bytes on in both directions until both have ended."""
-        done = Latch()
-        self._scheduler.start(self._back(outside, inside, done))
+        back = self._back(outside, inside)
+        self._scheduler.start(back)
         try:
             yield from forward
             outside.end()
@@ -239,17 +235,16 @@ class Broker:
             inside.end(_socket.SHUT_RDWR)
             raise
         finally:
-            yield done
+            yield back
 
-    def _back(self, outside: Stream, inside: Stream, done: Latch) -> Steps[None]:
+    @staticmethod
+    def _back(outside: Stream, inside: Stream) -> Steps[None]:
         try:
             yield from outside.copy(inside)
             inside.end()
         except OSError:
             inside.end(_socket.SHUT_RDWR)
             outside.end(_socket.SHUT_RDWR)
-        finally:
-            self._scheduler.open(done)
 
     # -- the world -------------------------------------------------------------------------------------------------
 
@@ -276,9 +271,10 @@ class Broker:
 
     def _judged(self, name: str, port: int) -> Steps[list[str]]:
         """A name's addresses, without those inside this machine or its network, unless the user has named them."""
-        named = self._hosts.addresses.get(name) or ([name] if _is_address(name) else [])
-        if named:
+        if named := self._hosts.addresses.get(name):
             return named
+        if ":" in name or name.replace(".", "").isdigit():
+            return [name]
         found = yield from self._lookup(name)
         good = [address for address in found if is_public(address) or port in self._hosts.ports(address)]
         if found and not good:
@@ -302,10 +298,9 @@ class Broker:
 
 def _resolve(name: str, results: list[str], done: int) -> None:
     try:
-        rows = _socket.getaddrinfo(name, None, 0, _STREAM)
-        results += dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
-    except (OSError, UnicodeError):
-        pass  # it has none
+        with suppress(OSError, UnicodeError):  # it has none
+            rows = _socket.getaddrinfo(name, None, 0, _STREAM)
+            results += dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
     finally:
         os.eventfd_write(done, 1)
 
@@ -327,10 +322,6 @@ def _for_proxy(lines: list[bytes], names: list[str], proxy: tuple[str, int, byte
     method, target, version = lines[0].split(b" ", 2)
     own = [b"Proxy-Authorization: Basic " + proxy[2]] if proxy[2] else []
     return [b" ".join((method, b"http://" + names[0].encode() + target, version)), *lines[1:], *own]
-
-
-def _is_address(name: str) -> bool:
-    return ":" in name or name.replace(".", "").isdigit()
 
 
 def is_public(address: str) -> bool:
@@ -370,9 +361,7 @@ def start(hosts: tuple[str, ...], variables: Mapping[str, str], tokens: Placehol
         if os.getppid() != parent:
             os._exit(0)
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in range(3):
-            os.dup2(null, fd)
+        template.redirect([os.open(os.devnull, os.O_RDWR)] * 3)
         kernel.close_all_but(0, 1, 2, theirs.fileno())
         signals.default(signals.TERM, signals.HUP)
         Broker(hosts, theirs, variables, tokens).serve()

@@ -105,16 +105,12 @@ class Egress:
 
     def _hand_on(self, sock: SocketCopy, target: bytes) -> None:
         """Connect to our own door, take the other end ourselves, and tell the broker what it was for."""
-        family = sock.socket.family
-        if family == INTERNET_6 and not sock.socket.getsockopt(*_ONLY_6):
-            family = INTERNET  # written as IPv6
+        family = _family(sock)
         door = self._doors.get(family)
         if door is None:
             raise OSError(EACCES, os.strerror(EACCES))
-        port = door.getsockname()[1]
-        host = "::1" if family == INTERNET_6 else "127.0.0.1"
-        mapped = sock.socket.family != family
-        code = sock.socket.connect_ex((f"::ffff:{host}" if mapped else host, port))
+        host = _written(sock, "::1" if family == INTERNET_6 else "127.0.0.1")
+        code = sock.socket.connect_ex((host, door.getsockname()[1]))
         if code not in (0, _EINPROGRESS):
             raise OSError(code, os.strerror(code))
         mine = sock.socket.getsockname()[1]
@@ -136,15 +132,10 @@ class Egress:
     def bind(self, sock: SocketCopy, host: str, port: int) -> None:
         """Bind to the loopback, which is all there is for a line that has no network of its own."""
         if host in _ANY:
-            host = (
-                "::1"
-                if sock.socket.family == INTERNET_6 and host == "::" and sock.socket.getsockopt(*_ONLY_6)
-                else "127.0.0.1"
-            )
+            host = "::1" if host == "::" and _family(sock) == INTERNET_6 else "127.0.0.1"
         if not host.startswith("127.") and host != "::1":
             raise OSError(_EADDRNOTAVAIL, os.strerror(_EADDRNOTAVAIL))
-        mapped = sock.socket.family == INTERNET_6 and ":" not in host
-        sock.socket.bind((f"::ffff:{host}" if mapped else host, port))
+        sock.socket.bind((_written(sock, host), port))
 
     def listen(self, sock: SocketCopy, backlog: int) -> None:
         """Listen, and remember where; a socket without an address gets one of the loopback."""
@@ -163,6 +154,16 @@ class Egress:
                 int(row[9]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(b":")[2], 16) == port
             }
         return "own" if self._own.get(port) in inodes else "other" if inodes else ""
+
+
+def _family(sock: SocketCopy) -> int:
+    """Which addresses a socket takes; one for both is taken for IPv4."""
+    family: int = sock.socket.family
+    return family if family == INTERNET or sock.socket.getsockopt(*_ONLY_6) else INTERNET
+
+
+def _written(sock: SocketCopy, host: str) -> str:
+    return f"::ffff:{host}" if sock.socket.family == INTERNET_6 and ":" not in host else host
 
 
 def variables(given: dict[str, str], *, namespace: bool) -> dict[str, str]:

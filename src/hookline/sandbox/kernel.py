@@ -12,7 +12,7 @@ from hookline.sandbox.syscalls import MACHINES, NUMBERS
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _RECEIVE, _SEND, _ID_VALID, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
-_ADD_DESCRIPTOR, _CLOSE_ON_EXEC, _AND_ANSWER = 0x40182103, 0o2000000, 2
+_ADD_DESCRIPTOR, _AND_ANSWER = 0x40182103, 2
 _PIDFD_THREAD = 0o200
 _SYNC_WAKE_UP = 1
 _CONTINUE = 1
@@ -28,11 +28,6 @@ RESPONSE = struct.Struct("QqiI")
 
 KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
 """What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE."""
-
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Unsupported(Exception):
@@ -91,8 +86,7 @@ def call(name: str, *arguments: object) -> int:
     """Make a system call; an OSError if it fails."""
     result = _syscall(libc.c_long(number(name)), *arguments)
     if result < 0:
-        error = libc.get_errno()
-        raise OSError(error, os.strerror(error))
+        raise libc.failure()
     return result
 
 
@@ -147,14 +141,14 @@ def use_capabilities(effective: int) -> None:
     _, low, inherited, _, high, inherited_high = _capabilities()
     new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
     if _capset(_CAPABILITY_HEADER, libc.buffer(new)) != 0:
-        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+        raise libc.failure()
 
 
 def _capabilities() -> tuple[int, ...]:
     """Ours: effective, permitted and inherited, first the lower halves and then the upper ones."""
     current = libc.buffer(24)
     if _capget(_CAPABILITY_HEADER, current) != 0:
-        raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+        raise libc.failure()
     return struct.unpack("6I", current.raw)
 
 
@@ -176,24 +170,6 @@ def landlock_version() -> int:
         return call("landlock_create_ruleset", None, libc.c_size_t(0), libc.c_uint32(1))
     except (OSError, Unsupported):
         return 0
-
-
-def landlock_ruleset(rights: int, network: int, scopes: int, version: int) -> int:
-    """A new set of rules over these rights, as a descriptor; newer fields are left out for older kernels."""
-    fields = [rights, network, scopes][: 3 if version >= 6 else 2 if version >= 4 else 1]
-    attributes = struct.pack(f"{len(fields)}Q", *fields)
-    return call("landlock_create_ruleset", attributes, libc.c_size_t(len(attributes)), libc.c_uint32(0))
-
-
-def landlock_allow(ruleset: int, rights: int, beneath: int) -> None:
-    """Allow rights beneath an open folder, or on an open file."""
-    rule = struct.pack("=Qi", rights, beneath)
-    call("landlock_add_rule", libc.c_int(ruleset), libc.c_int(1), rule, libc.c_uint32(0))
-
-
-def landlock_restrict(ruleset: int) -> None:
-    """Hold this thread, and all that it starts, to a set of rules."""
-    call("landlock_restrict_self", libc.c_int(ruleset), libc.c_uint32(0))
 
 
 # -- seccomp -------------------------------------------------------------------------------------------------------
@@ -218,31 +194,12 @@ def waits_killable() -> bool:
     return True
 
 
-def in_child(attempt: Callable[[], object]) -> bool:
-    """Whether something that changes a process for good can be done, found out by a process that does only this."""
-    child = os.fork()
-    if child == 0:
-        try:
-            attempt()
-        except (OSError, Unsupported):
-            os._exit(1)
-        finally:
-            os._exit(0)
-    return os.waitpid(child, 0)[1] == 0
-
-
 def install_filter(program: bytes) -> int:
     """Install a filter on this process; the descriptor on which its notifications arrive."""
     buffer = libc.buffer(program)
-    head = _Program(len(program) // 8, libc.addressof(buffer))
-    try:
-        return _set_filter(_NEW_LISTENER | _WAIT_KILLABLE, head)
-    except OSError:
-        return _set_filter(_NEW_LISTENER, head)
-
-
-def _set_filter(flags: int, head: _Program) -> int:
-    return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(flags), libc.byref(head))
+    head = libc.byref(_Program(len(program) // 8, libc.addressof(buffer)))
+    wait = _WAIT_KILLABLE if waits_killable() else 0
+    return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | wait), head)
 
 
 def take_descriptor(thread: int, descriptor: int) -> int:
@@ -293,16 +250,14 @@ def respond(listener: int, notice: int, error: int | None = None, value: int = 0
         return
 
 
-def add_descriptor(listener: int, notice: int, descriptor: int, *, inherit: bool) -> int:
-    """Give the process that waits a copy of a descriptor of ours; its number there."""
-    asked = bytearray(struct.pack("QIIII", notice, 0, descriptor, 0, 0 if inherit else _CLOSE_ON_EXEC))
+def give_descriptor(listener: int, notice: int, fd: int, flags: int, *, answer: bool = False) -> int:
+    """Give the process that waits a copy of a descriptor of ours, which may `answer` its call; its number there.
+
+    `flags` may say that programs do not inherit it: O_CLOEXEC.
+    """
+    asked = bytearray(struct.pack("QIIII", notice, _AND_ANSWER if answer else 0, fd, 0, flags))
     number: int = fcntl.ioctl(listener, _ADD_DESCRIPTOR, asked)
     return number
-
-
-def hand_over_descriptor(listener: int, notice: int, fd: int, flags: int) -> None:
-    """Answer a call with a copy of a descriptor of ours; `flags` may say that programs do not inherit it."""
-    fcntl.ioctl(listener, _ADD_DESCRIPTOR, struct.pack("QIIII", notice, _AND_ANSWER, fd, 0, flags))
 
 
 def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
@@ -358,8 +313,7 @@ class Memory:
             libc.byref(self._remote), libc.c_ulong(1), libc.c_ulong(0),
         )  # fmt: skip
         if got <= 0:
-            error = libc.get_errno()
-            raise OSError(error, os.strerror(error))
+            raise libc.failure()
         return self._buffer.raw[:got]
 
     def block(self, thread: int, address: int, length: int) -> bytes:

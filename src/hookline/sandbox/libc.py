@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _ctypes
+import os
 from _ctypes import Structure, addressof, byref, get_errno
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ else:
 
 __all__ = [
     "Structure", "addressof", "buffer", "byref", "c_int", "c_long", "c_size_t", "c_uint", "c_uint32", "c_ulong",
-    "c_ushort", "c_void_p", "function", "get_errno",
+    "c_ushort", "c_void_p", "failure", "function", "get_errno",
 ]  # fmt: skip
 
 _LIBRARY: int = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this program, and the C library in it
@@ -39,6 +40,12 @@ def function(name: str, *, long: bool = False) -> Callable[..., int]:
     """A function of the C library that keeps `errno`; it returns an int, or a long."""
     found: Callable[..., int] = (_Long if long else _Int)(_ctypes.dlsym(_LIBRARY, name))
     return found
+
+
+def failure() -> OSError:
+    """The error of the last call."""
+    error = get_errno()
+    return OSError(error, os.strerror(error))
 
 
 def buffer(content: bytes | int) -> Array[c_char]:

@@ -52,12 +52,16 @@ def _write(path: str, text: str) -> None:
 
 def can_unshare() -> bool:
     """Whether a network with every address in it can be had; tried in another process, for there is no way back."""
-
-    def attempt() -> None:
-        unshare_network()
-        listeners()
-
-    return kernel.in_child(attempt)
+    child = os.fork()
+    if child == 0:
+        try:
+            unshare_network()
+            listeners()
+        except (OSError, kernel.Unsupported):
+            os._exit(1)
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def listeners() -> list[int]:

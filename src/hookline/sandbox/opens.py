@@ -176,7 +176,7 @@ class OpenCalls(WriteJudge):
                 os.truncate(f"/proc/self/fd/{fd}", 0)
             if not flags & os.O_NONBLOCK:
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
-            kernel.hand_over_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC)
+            kernel.give_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC, answer=True)
         except OSError as error:
             if error.errno != _ENOENT:  # else the caller has ended
                 kernel.respond(listener, notice[0], error.errno or EACCES)

@@ -136,11 +136,10 @@ class TlsStream(Stream):
         while True:
             try:
                 self._tls.do_handshake()
+                break
             except self._want:
                 yield from self._more()
-                continue
-            yield from self._flush()
-            return
+        yield from self._flush()
 
     def recv(self, seconds: float = 0) -> Steps[bytes]:
         """The next bytes; none at the end."""

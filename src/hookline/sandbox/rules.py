@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import sys
 
-from hookline.sandbox import kernel
+from hookline.sandbox import kernel, libc
 from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
 
@@ -46,7 +47,9 @@ class PathRights:
         self._reads = EXECUTE | READ_FILE | READ_DIR if reading else 0
         scopes = _SIGNALS_AND_ABSTRACT_SOCKETS if scoped and version >= SCOPED_SINCE else 0
         handled = self._writes | _MAKE_CHAR | _MAKE_BLOCK | self._reads
-        self._ruleset = kernel.landlock_ruleset(handled, tcp, scopes, version)
+        fields = [handled, tcp, scopes][: 3 if version >= SCOPED_SINCE else 2 if version >= TCP_SINCE else 1]
+        known = struct.pack(f"{len(fields)}Q", *fields)  # what a kernel does not know is left out
+        self._ruleset = kernel.call("landlock_create_ruleset", known, libc.c_size_t(len(known)), libc.c_uint32(0))
         for path in DEVICES:
             self._allow(path, self._writes | self._reads)
 
@@ -62,10 +65,7 @@ class PathRights:
                 fd = os.open(path, _LOOK)
             except OSError:
                 continue  # it has gone
-            try:
-                kernel.landlock_allow(self._ruleset, self._reads if folder else self._reads & ~READ_DIR, fd)
-            finally:
-                os.close(fd)
+            self._grant(fd, self._reads if folder else self._reads & ~READ_DIR)
 
     def allow_listing(self) -> None:
         """Grant the names in every folder, where reading is restricted."""
@@ -73,7 +73,7 @@ class PathRights:
 
     def enforce(self) -> None:
         """Hold this process, and all that it starts, to the rules. There is no way back."""
-        kernel.landlock_restrict(self._ruleset)
+        kernel.call("landlock_restrict_self", libc.c_int(self._ruleset), libc.c_uint32(0))
         os.close(self._ruleset)
 
     def _allow(self, path: str, rights: int, *, links: bool = True) -> None:
@@ -81,10 +81,15 @@ class PathRights:
             fd = kernel.open_plainly(AT_FDCWD, path, os.O_PATH | os.O_CLOEXEC, links=links)
         except OSError:
             return
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            rights &= EXECUTE | WRITE_FILE | READ_FILE | (self._newer & (_TRUNCATE | _IOCTL))
+        self._grant(fd, rights)
+
+    def _grant(self, fd: int, rights: int) -> None:
+        """Grant rights beneath an open folder, or on an open file, which is closed."""
+        rule = struct.pack("=Qi", rights, fd)
         try:
-            if not stat.S_ISDIR(os.fstat(fd).st_mode):
-                rights &= EXECUTE | WRITE_FILE | READ_FILE | (self._newer & (_TRUNCATE | _IOCTL))
-            kernel.landlock_allow(self._ruleset, rights, fd)
+            kernel.call("landlock_add_rule", libc.c_int(self._ruleset), libc.c_int(1), rule, libc.c_uint32(0))
         finally:
             os.close(fd)
 

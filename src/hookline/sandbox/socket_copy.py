@@ -10,9 +10,11 @@ from hookline.sandbox import libc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
-connect, _bind = libc.function("connect"), libc.function("bind")
+connect: Callable[..., int] = libc.function("connect")
+_bind = libc.function("bind")
 
 
 class SocketCopy:
@@ -45,7 +47,7 @@ class SocketCopy:
     def bind(self, address: bytes) -> None:
         """Give it a name."""
         if _bind(self.fd, address, len(address)):
-            raise OSError(libc.get_errno(), os.strerror(libc.get_errno()))
+            raise libc.failure()
 
     def keep(self) -> int:
         """A descriptor that stays."""

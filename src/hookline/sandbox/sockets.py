@@ -78,9 +78,9 @@ class Sockets:
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
             raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
         ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
-        inherit, listener = not kind & _socket.SOCK_CLOEXEC, self._line.listener
+        flags, listener = kind & _socket.SOCK_CLOEXEC, self._line.listener
         try:
-            numbers = [kernel.add_descriptor(listener, notice[0], end.fileno(), inherit=inherit) for end in ends]
+            numbers = [kernel.give_descriptor(listener, notice[0], end.fileno(), flags) for end in ends]
         finally:
             for end in ends:
                 end.close()
@@ -128,7 +128,8 @@ class Sockets:
         raise CallMade
 
     def _remote_shell(self, host: str, port: int) -> Refusal | None:
-        if port not in _REMOTE_SHELLS or not is_own(host):
+        own = host in _ANY or host.startswith("127.")
+        if port not in _REMOTE_SHELLS or not (own or reaches(host, own=True)):
             return None
         what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
         return Refusal(what, self._guard, "it would run commands outside")
@@ -255,9 +256,7 @@ def _finish(listener: int, notice: Notice, fd: int) -> int:
 def _signalled(thread: int) -> bool:
     """Whether a signal waits for a thread, which the kernel keeps back while a call is with us."""
     try:
-        rows = dict(
-            row.split(b":\t", 1) for row in kernel.content(f"/proc/{thread}/status").splitlines() if b":\t" in row
-        )
+        rows = dict(row.partition(b":\t")[::2] for row in kernel.content(f"/proc/{thread}/status").splitlines())
     except OSError:
         return True
     pending, blocked, ignored = (int(rows[name], 16) for name in (b"SigPnd", b"SigBlk", b"SigIgn"))
@@ -281,8 +280,3 @@ def host_of(family: int, address: bytes) -> str:
     host = address[8:24]
     mapped = host[:12] == bytes(10) + b"\xff\xff"
     return _socket.inet_ntop(INTERNET, host[12:]) if mapped else _socket.inet_ntop(INTERNET_6, host)
-
-
-def is_own(host: str) -> bool:
-    """Whether an address is one of this machine's."""
-    return host in _ANY or host.startswith("127.") or reaches(host, own=True)

@@ -14,11 +14,12 @@ from collections import deque
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     T = TypeVar("T")
-    Steps = Generator[tuple[int, int, float] | "Latch" | None, None, T]
-    """What runs here: it yields a descriptor, `IN` or `OUT` and a deadline (0: none), a latch, or None for a turn."""
+    Steps = Generator[tuple[int, int, float] | "Generator[object, None, None]" | None, None, T]
+    """What runs here: it yields a descriptor, `IN` or `OUT` and a deadline (0: none); another that is to end; None for
+    a turn."""
 
 IN, OUT = select.EPOLLIN, select.EPOLLOUT
 _ENDED = select.EPOLLHUP | select.EPOLLERR
@@ -29,12 +30,6 @@ _METHODS = tuple(b"GET |POST |PUT |HEAD |PATCH |DELETE |OPTIONS |CONNECT |TRACE 
 _HANDSHAKE, _SERVER_NAME = 22, 0
 
 
-class Latch:
-    """What one generator waits for, by yielding it, until another opens it."""
-
-    is_open = False
-
-
 class Scheduler:
     """Runs generators until each of them ends."""
 
@@ -42,18 +37,15 @@ class Scheduler:
         self._poll = select.epoll()
         self._waiting: dict[int, dict[int, tuple[Steps[None], float]]] = {}
         self._ready: deque[Steps[None]] = deque()
-        self._latched: dict[Latch, list[Steps[None]]] = {}
+        self._running: dict[object, list[Steps[None]]] = {}
+        """Each with those that wait for its end."""
 
     def start(self, steps: Steps[None]) -> None:
         """Run one more."""
+        self._running[steps] = []
         self._ready.append(steps)
 
-    def open(self, latch: Latch) -> None:
-        """Have those go on that wait for it."""
-        latch.is_open = True
-        self._ready.extend(self._latched.pop(latch, ()))
-
-    def run(self) -> None:
+    def run(self) -> NoReturn:
         """Run for ever; each second, those that have waited too long get a TimeoutError."""
         checked = time.monotonic()
         while True:
@@ -69,20 +61,18 @@ class Scheduler:
         try:
             wanted = next(steps) if problem is None else steps.throw(problem)
         except StopIteration:
+            self._ready.extend(self._running.pop(steps))
             return
-        if wanted is None:
-            self._ready.append(steps)
-            return
-        if isinstance(wanted, Latch):
-            (self._ready.append if wanted.is_open else self._latched.setdefault(wanted, []).append)(steps)
-            return
-        fd, event, deadline = wanted
-        rows = self._waiting.setdefault(fd, {})
-        rows[event] = (steps, deadline)
-        if len(rows) == 1:
-            self._poll.register(fd, event)
+        if isinstance(wanted, tuple):
+            fd, event, deadline = wanted
+            rows = self._waiting.setdefault(fd, {})
+            rows[event] = (steps, deadline)
+            if len(rows) == 1:
+                self._poll.register(fd, event)
+            else:
+                self._poll.modify(fd, IN | OUT)
         else:
-            self._poll.modify(fd, IN | OUT)
+            self._running.get(wanted, self._ready).append(steps)
 
     def _wake(self, fd: int, events: int) -> None:
         rows = self._waiting[fd]

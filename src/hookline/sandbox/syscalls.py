@@ -150,7 +150,10 @@ FORKS = ("clone", "fork", "vfork")
 """Calls that make a process, or a thread; `clone3` is absent."""
 THREAD = 0x00010000
 """CLONE_THREAD: a thread of the caller's own process."""
-STARTED = {"x86_64": ("arch_prctl", (0x1002,)), "aarch64": ("set_tid_address", ())}
+STARTED: dict[str, tuple[str, tuple[int, ...]]] = {
+    "x86_64": ("arch_prctl", (0x1002,)),
+    "aarch64": ("set_tid_address", ()),
+}
 """The first call of every program, before its own code runs, and what its first argument is: where it keeps what each
 thread has of its own (ARCH_SET_FS). C libraries make it, and on x86-64 Go's runtime as well."""
 ATTACHING = (16, 0x4206)
