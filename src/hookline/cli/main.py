@@ -59,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     A reader that leaves (`hookline … | head -1`) is no error: what it did not want to read is not written.
     """
-    _write_anything(sys.stdout)
+    if isinstance(sys.stdout, TextIOWrapper):  # no verdict fails for want of an arrow, as in `LC_ALL=C`
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _main(argv)
         sys.stdout.flush()
@@ -67,12 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the very end
         return 141
     return code
-
-
-def _write_anything(stream: object) -> None:
-    """What a narrow stdout cannot show (`LC_ALL=C`) is written as an escape: no verdict fails for want of an arrow."""
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -112,7 +107,9 @@ def _run(name: str, arguments: list[str]) -> int:
         escape_controls(sys.stderr)
     try:
         module = import_module(f"hookline.cli.commands.{COMMANDS[name][0]}")
-        _collect_again()
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         code: int = module.main(arguments)
     except HooklineError as error:
         print(f"hookline {name}: {behind_bar(str(error))}", file=sys.stderr)
@@ -121,12 +118,6 @@ def _run(name: str, arguments: list[str]) -> int:
         print(file=sys.stderr)
         return 130
     return code
-
-
-def _collect_again() -> None:
-    if not gc.isenabled():
-        gc.freeze()
-        gc.enable()
 
 
 def usage() -> str:

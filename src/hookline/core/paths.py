@@ -8,14 +8,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def from_root(path: str, cwd: str, home: str) -> str:
+    """The path from the root, `..` and links as they stand."""
+    if path == "~" or path.startswith("~/"):
+        return home + path[1:]
+    return path if path.startswith("/") else f"{cwd}/{path}"
+
+
 def absolute(path: str, cwd: str, home: str) -> str:
     """The path from the root, with `~`, `.` and `..` resolved; links are not followed."""
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    elif not path.startswith("/"):
-        path = f"{cwd}/{path}"
     parts: list[str] = []
-    for part in path.split("/"):
+    for part in from_root(path, cwd, home).split("/"):
         if part == "..":
             del parts[-1:]
         elif part not in ("", "."):

@@ -112,7 +112,8 @@ def _guard(
     check_undecided(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
-        if _pushes_by_tool(event.tool_name) and (problem := by_tool(event.tool_input)):
+        pushes = event.tool_name.startswith("mcp__") and any(word in event.tool_name for word in _MCP_PUSHES)
+        if pushes and (problem := by_tool(event.tool_input)):
             return deny(f"{problem}; {advice}")
         lines = [line.text for line in shell_lines(event)]
         here = event.cwd or "."
@@ -122,10 +123,6 @@ def _guard(
         return {"ask": ask, "deny": deny}[undecided](found[0][0]) if found else None
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
-
-
-def _pushes_by_tool(tool: str) -> bool:
-    return tool.startswith("mcp__") and any(word in tool for word in _MCP_PUSHES)
 
 
 def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Finding]:
@@ -142,7 +139,7 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
             continue
         command, words, folder = _subcommand(part)
         if command in _MOVES:
-            current = _moved_to(words)
+            current = next((word for word in words if not word.startswith("-")), "")
             continue
         configures = configures or _changes_settings(command, words)
         for base in bases or [""]:
@@ -200,11 +197,6 @@ def _subcommand(part: SimpleCommand) -> tuple[str | None, list[str], str]:
     if at >= len(words):
         return "", [], folder
     return None if at in part.unknown else words[at], words[at + 1 :], folder
-
-
-def _moved_to(words: Sequence[str]) -> str:
-    names = [word for word in words if not word.startswith("-")]
-    return names[0] if names else ""
 
 
 def _to_branches(push: _Push, branches: Sequence[str]) -> Iterator[_Finding]:

@@ -23,8 +23,8 @@ from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
 from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions.path_on_disk import fold_confusables
 from hookline.guards.permissions.readonly_commands import find_unknown_options
-from hookline.guards.resolve_path import fold_confusables
 from hookline.guards.sandboxing import Confine
 from hookline.guards.tool_inputs import Line, lines_of
 from hookline.replies import Reply, ask, deny
@@ -43,10 +43,6 @@ class GuardPattern(msgspec.Struct, frozen=True):
     """What any command that is meant must contain, in small letters."""
     label: str = ""
     """What stands behind the pattern in a reason."""
-
-    def names(self, name: str) -> bool:
-        """Whether a program of this name is meant."""
-        return self.command.names(name)
 
 
 def _instead(text: str) -> str:
@@ -84,7 +80,7 @@ def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
     """Whether one simple command falls under a pattern, its flags in any order and spelling."""
     if not part.words:
         return RuleMatch.NO
-    worth = pattern.names(part.name) and (part.unknown or pattern.command.may_take(part.words))
+    worth = pattern.command.names(part.name) and (part.unknown or pattern.command.may_take(part.words))
     fits = _fits(pattern.command, part) if worth else RuleMatch.NO
     return fits if fits is RuleMatch.YES else max(fits, part_caught(pattern.rule.pattern or "", part))
 
@@ -278,7 +274,7 @@ def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     for index, word in enumerate(part.words[1:], 1):
         if (" " in word or "=" in word) and pattern.mention.search(fold_confusables(word)):
             return True
-        if index not in part.unknown and pattern.names(word.rsplit("/", 1)[-1]):
+        if index not in part.unknown and pattern.command.names(word.rsplit("/", 1)[-1]):
             later = tuple(at - index for at in part.unknown if at > index)
             rest = msgspec.structs.replace(
                 part, name=word.rsplit("/", 1)[-1], words=part.words[index:], unknown=later, raw=""

@@ -28,7 +28,7 @@ from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, check_undecided, shell_lines
 from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
+from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of

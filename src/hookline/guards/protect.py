@@ -30,8 +30,8 @@ from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import modes
+from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.permissions.readonly_commands import WorkingFolders
-from hookline.guards.resolve_path import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.replies import Reply, ask, deny
 
 _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.cli.run_flags import parse, tell
@@ -18,7 +18,6 @@ from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:
     from hookline.agent.factory import AgentBundle
-    from hookline.agent.session.results import Result
     from hookline.api import Hooks
 
 Write = Callable[[bytes], None]
@@ -72,12 +71,8 @@ def _model_hosts() -> list[str]:
 
 def _answers(options: RunOptions) -> Write:
     """Where programs read; what hooks print must not get in between."""
-    if options.output_format == "text" and not options.driven:
-        return _flushed(sys.stdout.buffer)
-    return _flushed(claim_stdout())
+    stdout = sys.stdout.buffer if options.output_format == "text" and not options.driven else claim_stdout()
 
-
-def _flushed(stdout: BinaryIO) -> Write:
     def write(data: bytes) -> None:
         stdout.write(data)
         stdout.flush()
@@ -143,7 +138,7 @@ async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
     result = await made.agent.run(prompt, mentions=True)
     while (later := await made.agent.background()) is not None:
         result = later
-    return code_of(result)
+    return FAILED if result.is_error else 0
 
 
 def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
@@ -168,11 +163,6 @@ async def _enter_worktree(made: AgentBundle, name: str) -> None:
     if result.is_error:
         raise AgentError(str(result.content))
     made.agent.session.project_dir = conversation.state.project_dir
-
-
-def code_of(result: Result) -> int:
-    """The exit code of a run that came to its end."""
-    return FAILED if result.is_error else 0
 
 
 class _Caught:

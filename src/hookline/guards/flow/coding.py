@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from hookline.core.hooks.tools import EDITING
-from hookline.guards.detect.assignments import names_a_secret
+from hookline.guards.detect import names_a_secret
 from hookline.guards.flow.lines import PERSISTS, TALKS, LineFlow, flow_of, hosts_in, is_secret
 from hookline.guards.flow.store import FlowStore, Origin, ReadText
 from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at

@@ -11,7 +11,7 @@ import msgspec
 
 from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, covers
 from hookline.core.hooks.tools import ARGUMENTS, canonical
-from hookline.core.paths import absolute
+from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
 from hookline.guards.permissions.file_access import file_access_match, reads_from
 from hookline.guards.permissions.modes import RUNS_LATER, Mode, edits_file, edits_only, protected_file, writes_protected
@@ -104,7 +104,7 @@ def decide(
         if answer is not None:
             break
     else:
-        answer = _default_permission(call)
+        answer = Permission("ask", f"no rule is about this call of `{tool_name}`")
     if answer.behaviour == "ask" and call.mode is Mode.DONT_ASK:
         return Permission("deny", f"{answer.reason}; mode `dontAsk` denies instead of asking", "mode", answer.rule)
     return answer
@@ -219,10 +219,6 @@ def _reads(call: Call) -> bool:
     return call.read_only and all(map(call.folders.hold, reads_from(call.tool_name, call.tool_input, call.path)))
 
 
-def _default_permission(call: Call) -> Permission:
-    return Permission("ask", f"no rule is about this call of `{call.tool_name}`")
-
-
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
     _hook_says("deny", "denied by a hook"), _deny_rule, _plan, _doubtful_deny_rule, _ask_rule,
     _hook_says("ask", "a hook asks first"), _removes_system, _bypass,
@@ -270,7 +266,7 @@ def _reach(word: str, cwd: str, home: str) -> Reach | None:
     if len(parts) < _HIGHEST or path == posixpath.normpath(home):
         return "system"
     relative = all(part in ("", ".", "..") for part in base.split("/"))
-    return "here" if relative or _holds(path, cwd) else None
+    return "here" if relative or inside(cwd, path) else None
 
 
 def _without_all(word: str) -> str:
@@ -279,7 +275,3 @@ def _without_all(word: str) -> str:
     if _ALL.fullmatch(last):
         return (folder or "/") if slash else ""
     return word.rstrip("/") or ("/" if word.startswith("/") else "")
-
-
-def _holds(path: str, cwd: str) -> bool:
-    return cwd == path or cwd.startswith(f"{path.rstrip('/')}/")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from hookline.core.files import identity, other_names
 from hookline.core.hooks.condition import PathContext, Rule, RuleMatch
 from hookline.core.hooks.tools import canonical
-from hookline.core.paths import absolute
+from hookline.core.paths import absolute, from_root
 from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import lists, names
@@ -150,10 +150,7 @@ def _written_by(command: str, place: PathContext) -> Iterator[_FileRead]:
 
 
 def _absolute(word: str, place: PathContext) -> str:
-    """The path from the root, `..` and links as they stand."""
-    if word == "~" or word.startswith("~/"):
-        return place.home + word[1:]
-    return word if word.startswith("/") else f"{place.cwd}/{word}"
+    return from_root(word, place.cwd, place.home)
 
 
 # -- whether that is what a rule names ---------------------------------------------------------------------------------
@@ -190,13 +187,9 @@ def _passed_over(path: str, reading: _FileRead) -> bool:
 def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
     """Whether a rule names this file, as it is given or by any other name it has."""
     names = dict.fromkeys((path, path_on_disk.real(path)))
-    if any(_caught(name, rule, tool, place) for name in names):
+    if any(_names_file(name, rule, tool, _places(place)) for name in names):
         return True
     return other_names(path) and _same_as_meant(path, rule, tool, place)
-
-
-def _caught(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    return _names_file(path, rule, tool, _places(place))
 
 
 def _places(place: PathContext) -> list[PathContext]:
@@ -215,7 +208,7 @@ def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool
     if wanted is None or any(identity(name) == wanted for name in _literal(rule, place)):
         return wanted is not None
     return any(
-        each.inode == wanted[1] and _caught(each.path, rule, tool, place)
+        each.inode == wanted[1] and _names_file(each.path, rule, tool, _places(place))
         for each in path_on_disk.below(path_on_disk.real(place.project_dir))
     )
 

@@ -59,11 +59,6 @@ SETS_UP |= frozenset(read_table("settings"))
 """All that sets up an agent, an editor, git or a shell to run something, or to ask no hooks."""
 
 
-def mode_named(value: object) -> Mode | None:
-    """The mode of that name, or None."""
-    return next((mode for mode in Mode if mode == value), None)
-
-
 def protected_name(path: str, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name on the way to a path, whatever its capitals: there are disks to which `.GIT` is `.git`."""
     parts = [part for part in path.lower().split("/") if part]

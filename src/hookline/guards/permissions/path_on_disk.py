@@ -3,16 +3,20 @@
 Every walk is bounded. What would take longer is not told, and then the caller asks a person.
 """
 
-# ruff: noqa: PTH112, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
+# ruff: noqa: PTH111, PTH112, PTH115, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
 
 from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote
+
+from hookline.core.paths import inside_any
 
 MOST_ENTRIES = 20_000
 MOST_NAMES = 2_000
@@ -129,3 +133,140 @@ def in_bare_repository(folder: str) -> bool:
         if parent == folder:
             return False
         folder = parent
+
+
+# -- where a path really leads: every link on the way followed, every way of spelling it considered -------------------
+
+_MOST_LINKS = 40
+_MOST_ENTRIES = 5_000
+_MOST_CHARACTERS = 4096
+_NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+
+_ALIKE = str.maketrans({
+    **dict.fromkeys("∕⁄⧸╱⟋／", "/"), **dict.fromkeys("∖＼⧵", "\\"), **dict.fromkeys("․․．｡。", "."),
+    "‥": "..", "…": "...", **dict.fromkeys("∼～˜⁓〜", "~"), **dict.fromkeys("‐‑‒–—―−﹣－⁃˗", "-"),
+    **dict.fromkeys("＿", "_"),
+    **dict(zip("аеорсухіјѕԁһԛԝкмтгнвАВЕКМНОРСТХ", "aeopcyxijsdhqwkmtrhbABEKMHOPCTX", strict=True)),
+    **dict(zip("αοινυρτκεσ", "aoivuptkes", strict=True)), **dict(zip("ıɑɡ", "iag", strict=True)),
+})  # fmt: skip
+
+
+class UnresolvablePath(Exception):
+    """The path cannot be judged; the text says why. Never leaves the guard."""
+
+
+def spellings(path: str, cwd: str) -> Iterator[str]:
+    """Every path that a program may take this text for, from `/`; the plainest reading first."""
+    yield from dict.fromkeys(_from_root(one, cwd) for one in _readings(path))
+
+
+def _readings(path: str) -> Iterator[str]:
+    yield os.path.expanduser(path)
+    stripped = fold_confusables(path).strip().strip("\"'")
+    yield os.path.expanduser(stripped)
+    if stripped.lower().startswith("file:"):
+        yield re.sub(r"^/*(?:localhost(?=/))?", "/", unquote(stripped[5:]))
+    if "%" in stripped:
+        yield os.path.expanduser(unquote(stripped))
+    if "\\" in stripped:
+        yield os.path.expanduser(stripped.replace("\\", "/"))
+    if "$" in stripped:
+        yield os.path.expandvars(os.path.expanduser(stripped))
+
+
+def _from_root(path: str, cwd: str) -> str:
+    return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
+
+
+def checked(path: object) -> str:
+    """The path as a text that can be looked at; anything else is astray."""
+    if not isinstance(path, str) or not path.strip():
+        raise UnresolvablePath("no path was given, so it cannot be told where this would write")
+    if any(ord(char) < 32 or char == "\x7f" for char in path):
+        raise UnresolvablePath(f"{path[:200]!r} holds control characters; no honest path does")
+    if len(path) > _MOST_CHARACTERS:
+        raise UnresolvablePath(f"a path of {len(path)} characters is longer than any system takes")
+    if os.sep == "/" and _DRIVE.match(path):
+        raise UnresolvablePath(f"`{path}` is a path of another system")
+    return path
+
+
+def resolved(path: str) -> str:
+    """Where an absolute path leads, links followed one by one, also where nothing lies yet."""
+    todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+    here, links = "", 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        step = f"{here}/{part}"
+        if inside_any(step, _NO_REAL_FOLDERS):
+            raise UnresolvablePath(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
+        target = _link(step, path)
+        if target is None:
+            here = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise UnresolvablePath(f"`{path}` leads in a circle")
+        here = "" if target.startswith("/") else here
+        todo += [each for each in reversed(target.split("/")) if each not in ("", ".")]
+    return here or "/"
+
+
+def _link(step: str, path: str) -> str | None:
+    """Where a link points; None for what is not a link, or not there."""
+    try:
+        return os.readlink(step)
+    except PermissionError:
+        raise UnresolvablePath(f"`{path}` leads through `{step}`, which may not be looked at") from None
+    except (OSError, ValueError):
+        return None
+
+
+def fold_confusables(text: str) -> str:
+    """The text as it looks: full-width letters are plain, signs without width are gone, an en dash is a hyphen."""
+    if text.isascii():
+        return text
+    folded = unicodedata.normalize("NFKC", text.translate(_ALIKE)).translate(_ALIKE)
+    return "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Mn"))
+
+
+class Matches:
+    """The files that wildcards stand for, as far as a bounded look at folders tells."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd, self._left = cwd, _MOST_ENTRIES
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there was more to look at than is looked at."""
+        return self._left <= 0
+
+    def of(self, target: str) -> list[str]:
+        """What there is that a target with wildcards stands for; nothing for a target without."""
+        if not any(char in target for char in "*?["):
+            return []
+        places = ["/"]
+        for part in _from_root(os.path.expanduser(target), self._cwd).split("/"):
+            if part in ("", "."):
+                continue
+            if any(char in part for char in "*?["):
+                places = [found for place in places for found in self._children(place, part)]
+            else:
+                places = [os.path.join(place, part) for place in places]
+        return [place for place in places if os.path.lexists(place)]
+
+    def _children(self, folder: str, pattern: str) -> Iterator[str]:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._left -= 1
+                    if self._left <= 0:
+                        return
+                    if fnmatchcase(entry.name, pattern):
+                        yield entry.path
+        except OSError:
+            return

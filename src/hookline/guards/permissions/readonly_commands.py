@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
-from hookline.core.paths import absolute, inside_any
+from hookline.core.paths import absolute, from_root, inside_any
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, names, program, values
@@ -54,6 +54,8 @@ _WRAPPERS = {"builtin": 1, "command": 1, "xargs": 1, "timeout": 2}
 """Programs that run another one, and how many words it takes to get there; what they run is looked at by itself."""
 _HARMLESS_VARIABLES = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|NO_COLOR|CLICOLOR(?:_FORCE)?|FORCE_COLOR|COLUMNS")
 _NO_FILES = frozenset({"", "-", "/dev/null"})
+_COUNTS_INTO = re.compile(r"%[-+ #0-9.*$'hlLjzt]*n")
+_FETCHES = re.compile(r"\b(?:import|include|env)\b|\$ENV")
 
 
 class WorkingFolders(NamedTuple):
@@ -65,10 +67,7 @@ class WorkingFolders(NamedTuple):
 
     def path(self, word: str, base: str = "") -> str:
         """The absolute path that a word names, links and `..` as they stand."""
-        word = join(base, word)
-        if word == "~" or word.startswith("~/"):
-            return self.home + word[1:]
-        return word if word.startswith("/") else f"{self.cwd}/{word}"
+        return from_root(join(base, word), self.cwd, self.home)
 
     def hold(self, word: str, base: str = "") -> bool:
         """Whether what a word names lies inside, both as it is written and where its links lead."""
@@ -109,7 +108,9 @@ def reads(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders, *,
 
 
 def _prints(part: SimpleCommand) -> bool:
-    return 1 not in part.unknown and 1 not in part.globs and prints_only(list(part.words[1:]))
+    """Whether `printf` is given a format that sets no variable; `-v` and `%n` do, and run what is in a subscript."""
+    form = part.words[1] if len(part.words) > 1 else "-"
+    return not (1 in (*part.unknown, *part.globs) or form.startswith("-") or _COUNTS_INTO.search(form))
 
 
 def _wraps(part: SimpleCommand) -> bool:
@@ -152,7 +153,7 @@ def _files(name: str, words: list[str], base: str, folders: WorkingFolders) -> I
     if name == "cd":
         return words if len(words) == 1 and not words[0].startswith("-") else None
     if name in ("test", "["):
-        return () if compares_only(words) else None
+        return None if {"-v", "-R"} & set(words) else ()  # a subscript in a variable's name may run a command
     row, words = row_of(name, words)
     if row is None:
         return _form_files(name, words)
@@ -178,11 +179,15 @@ def match_options(name: str, words: list[str], row: Program) -> ParsedOptions | 
 
 
 _FURTHER: dict[str, Callable[[ParsedOptions], bool]] = {
-    "date": lambda taken: shows_date(taken.operands),
-    "jq": lambda taken: filters_only(taken.operands),
-    "git": lambda taken: not asks_gpg(taken.options),
+    "date": lambda taken: all(word.startswith("+") for word in taken.operands),
+    "jq": lambda taken: not (taken.operands and _FETCHES.search(taken.operands[0])),
+    "git": lambda taken: not any(name in ("--format", "--pretty") and "%G" in value for name, value in taken.options),
 }
-"""What has to hold besides the options."""
+"""What has to hold besides the options.
+
+A bare number sets the clock; a jq filter may read further files, or the environment; a format that shows signatures
+(`%G?`) runs the program that the configuration names for it.
+"""
 
 
 def _in_another_repository(base: str, folders: WorkingFolders) -> bool:
@@ -199,7 +204,7 @@ def _form_files(name: str, words: list[str]) -> list[str] | None:
     return [word.partition("=")[2] if word.startswith("-") else word for word in words]
 
 
-# -- what has to hold besides the options ----------------------------------------------------------------------------
+# -- `find` ----------------------------------------------------------------------------------------------------------
 
 _FIND_FLAGS = frozenset(
     """
@@ -238,35 +243,6 @@ def find_files(words: list[str]) -> list[str] | None:
         else:
             files.append(word)
     return files
-
-
-_COUNTS_INTO = re.compile(r"%[-+ #0-9.*$'hlLjzt]*n")
-_FETCHES = re.compile(r"\b(?:import|include|env)\b|\$ENV")
-
-
-def prints_only(words: list[str]) -> bool:
-    """Whether `printf` is given a format that sets no variable; `-v` and `%n` do, and run what is in a subscript."""
-    return bool(words) and not words[0].startswith("-") and not _COUNTS_INTO.search(words[0])
-
-
-def shows_date(operands: tuple[str, ...]) -> bool:
-    """Whether `date` is given formats only: a bare number sets the clock."""
-    return all(word.startswith("+") for word in operands)
-
-
-def filters_only(operands: tuple[str, ...]) -> bool:
-    """Whether a jq filter reads no further files, and not the environment."""
-    return not (operands and _FETCHES.search(operands[0]))
-
-
-def compares_only(words: list[str]) -> bool:
-    """Whether `test` looks at no variable by its name: a subscript in the name may run a command."""
-    return not any(word in ("-v", "-R") for word in words)
-
-
-def asks_gpg(options: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a format shows signatures: `%G?` runs the program that the configuration names for it."""
-    return any(name in ("--format", "--pretty") and "%G" in value for name, value in options)
 
 
 # -- a rule for `sort *` is meant for sorting: whether a program is called in a way that is known ---------------------

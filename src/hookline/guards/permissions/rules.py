@@ -10,7 +10,7 @@ import msgspec
 from hookline.core.hooks.condition import Rule, domain_of, read_rule
 from hookline.core.hooks.tools import ARGUMENTS, EDITING
 from hookline.core.shell import parse_line
-from hookline.guards.permissions.modes import Mode, mode_named
+from hookline.guards.permissions.modes import Mode
 
 _BEHAVIOURS = ("allow", "ask", "deny")
 
@@ -120,7 +120,7 @@ def rule_from(value: object) -> Rule:
 
 
 def _change_mode(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
-    mode = mode_named(update.get("mode"))
+    mode = next((mode for mode in Mode if mode == update.get("mode")), None)
     if mode is None:
         return _problem(state, f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}")
     return AppliedUpdates(state.rules, mode, state.dirs, state.problems)

@@ -18,7 +18,7 @@ from hookline.core.engine import Outcome, Verdict
 from hookline.core.engine.policy import policy_digest
 from hookline.core.engine.render import Word, decision_word
 from hookline.events import Event, PostToolUse, PostToolUseFailure
-from hookline.guards.detect.assignments import names_a_secret
+from hookline.guards.detect import names_a_secret
 from hookline.replies import Decision
 
 MOST_TEXT = 4_000
