@@ -100,7 +100,7 @@ def make_state(folder: Path) -> None:
     machine.enrol(Enrolment(machine="m", name="m", hub="nats://hub", team="k"), "seed")
     machine.heard()
     manifest = Manifest(format=1, version=1, created="now", message="", files={})
-    machine.stage(Bundle(manifest, {"hooks.py": b"", "more/x.py": b""}, "digest"), b"manifest", b"signature")
+    machine.stage(Bundle(manifest, {"hooks.py": b"", "more/x.py": b""}, "digest", b"manifest", b"signature"))
 
 
 def test_state_is_the_users_alone_whatever_the_umask(

@@ -17,7 +17,7 @@ from hookline import Hooks, allow, deny, rewrite
 from hookline.core.engine import Verdict
 from hookline.errors import FleetError
 from hookline.events import PreToolUse, Stop
-from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, unpack
+from hookline.fleet.bundle import MANIFEST, pack, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.enforce import govern, policy_hooks, record_refusal
 from hookline.fleet.keys import TeamKey
@@ -53,13 +53,8 @@ def enrolled(folder: Path, *, stale_hours: float = 0.0, when_stale: Stale = "kee
 
 
 def put_in_force(machine: Machine, files: dict[str, bytes], version: int = 1) -> None:
-    import io
-    import zipfile
-
-    data = pack(files, version=version, key=KEY)
-    bundle = unpack(data, public=KEY.public)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        machine.stage(bundle, archive.read(MANIFEST), archive.read(SIGNATURE))
+    bundle = unpack(pack(files, version=version, key=KEY), public=KEY.public)
+    machine.stage(bundle)
     machine.put_in_force(bundle)
 
 

@@ -68,6 +68,9 @@ class Bundle(msgspec.Struct, frozen=True):
     manifest: Manifest
     files: dict[str, bytes]
     digest: str
+    head: bytes
+    """The manifest as it was signed."""
+    signature: bytes
 
     @property
     def version(self) -> int:
@@ -140,7 +143,8 @@ def _unpacked(archive: zipfile.ZipFile, public: str, digest: str) -> Bundle:
     if MANIFEST not in infos or SIGNATURE not in infos:
         raise FleetError("the bundle is not signed; push it with `hookline fleet push`, which signs it")
     head = _member(archive, infos[MANIFEST])
-    if not verify(public, head, _member(archive, infos[SIGNATURE])):
+    signature = _member(archive, infos[SIGNATURE])
+    if not verify(public, head, signature):
         raise FleetError("the bundle is not signed by this team's key")
     manifest = _manifest(head)
     files = {}
@@ -152,7 +156,7 @@ def _unpacked(archive: zipfile.ZipFile, public: str, digest: str) -> Bundle:
         if hashlib.sha256(content).hexdigest() != expected:
             raise FleetError(f"`{name}` in the bundle is not the file that was signed")
         files[name] = content
-    return Bundle(manifest, files, digest)
+    return Bundle(manifest, files, digest, head, signature)
 
 
 def _manifest(head: bytes) -> Manifest:

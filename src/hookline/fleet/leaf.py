@@ -22,7 +22,7 @@ import msgspec
 
 from hookline.errors import AuditError, FleetError
 from hookline.fleet import subjects
-from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, fetch, unpack
+from hookline.fleet.bundle import Bundle, fetch, unpack
 from hookline.fleet.check import check_in_process
 from hookline.fleet.connection import connect, end, read_rollout
 from hookline.fleet.keys import MachineKey, log_origin, verify
@@ -232,8 +232,7 @@ class Leaf:
         if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
         try:
-            bundle, data = await self._fetch(number, digest)
-            await asyncio.to_thread(self._activate_policy, bundle, data)
+            await asyncio.to_thread(self._activate_policy, await self._fetch(number, digest))
             self._refused = ("", "")
         except CannotWrite as problem:  # not the bundle's fault: it is tried again
             self._refused = ("", f"version {number}: {problem}")
@@ -254,21 +253,15 @@ class Leaf:
             return None
         return current
 
-    async def _fetch(self, version: int, digest: str) -> tuple[Bundle, bytes]:
+    async def _fetch(self, version: int, digest: str) -> Bundle:
         data = await fetch(self.client.jetstream(), subjects.BUNDLE_BUCKET, str(version))
         bundle = unpack(data, public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
-        return bundle, data
+        return bundle
 
-    def _activate_policy(self, bundle: Bundle, data: bytes) -> None:
-        import io
-        import zipfile
-
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            head, signature = archive.read(MANIFEST), archive.read(SIGNATURE)
-        folder = self.machine.stage(bundle, head, signature)
-        problems = self._check(folder)
+    def _activate_policy(self, bundle: Bundle) -> None:
+        problems = self._check(self.machine.stage(bundle))
         if problems:
             raise FleetError("; ".join(problems[:3]))
         self.machine.put_in_force(bundle)

@@ -184,7 +184,7 @@ class Machine:
         """Where the files of a version are."""
         return self.folder / "policies" / str(version)
 
-    def stage(self, bundle: Bundle, packed_manifest: bytes, signature: bytes) -> Path:
+    def stage(self, bundle: Bundle) -> Path:
         """Put a bundle's files where they can be tried; nothing is in force before `put_in_force`."""
         folder = self.policy_folder(bundle.version)
         with locked(self.folder / "lock"):
@@ -193,8 +193,8 @@ class Machine:
                 if folder.exists():
                     shutil.rmtree(folder)
                 bundle.write(folder)
-                write_atomically(folder / MANIFEST, packed_manifest)
-                write_atomically(folder / SIGNATURE, signature)
+                write_atomically(folder / MANIFEST, bundle.head)
+                write_atomically(folder / SIGNATURE, bundle.signature)
             except OSError as problem:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise _cannot_write(problem) from None
