@@ -60,10 +60,10 @@ class Broker:
         self, hosts: tuple[str, ...], channel: _socket.socket, variables: Mapping[str, str], tokens: Placeholders | None
     ) -> None:
         self._hosts, self._channel, self._proxy, self._tokens = Hosts(hosts), channel, UpstreamProxy(variables), tokens
+        self._dialer = Dialer(self._hosts, self._proxy)
         self._scheduler = Scheduler()
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._known: dict[str, tuple[float, list[str]]] = {}
         self._only_6 = not reaches("192.0.2.1") and reaches("2001:db8::1")
         self._room = _raise_limit() // 2 - _SPARE
 
@@ -191,7 +191,7 @@ class Broker:
             kind, name = yield from self._opening(inside, names, port)
         self._tell("host", f"{name}:{port}")
         swapped = tokens if kind in ("tls", "http") else None
-        outside = Stream((yield from self._dial(name, 443 if swapped and kind == "http" else port)))
+        outside = Stream((yield from self._dialer.dial(name, 443 if swapped and kind == "http" else port)))
         try:
             if swapped:
                 client = swapped.client(inside, name) if kind == "tls" else inside
@@ -225,7 +225,7 @@ class Broker:
 
     def _relay(self, inside: Stream, outside: Stream, forward: Steps[None]) -> Steps[None]:
         """Hand bytes on in both directions until both have ended."""
-        back = self._back(outside, inside)
+        back = _back(outside, inside)
         self._scheduler.start(back)
         try:
             yield from forward
@@ -237,18 +237,25 @@ class Broker:
         finally:
             yield back
 
-    @staticmethod
-    def _back(outside: Stream, inside: Stream) -> Steps[None]:
-        try:
-            yield from outside.copy(inside)
-            inside.end()
-        except OSError:
-            inside.end(_socket.SHUT_RDWR)
-            outside.end(_socket.SHUT_RDWR)
 
-    # -- the world -------------------------------------------------------------------------------------------------
+def _back(outside: Stream, inside: Stream) -> Steps[None]:
+    """Hand on what a host answers."""
+    try:
+        yield from outside.copy(inside)
+        inside.end()
+    except OSError:
+        inside.end(_socket.SHUT_RDWR)
+        outside.end(_socket.SHUT_RDWR)
 
-    def _dial(self, name: str, port: int) -> Steps[_socket.socket]:
+
+class Dialer:
+    """Connections to names, in the world outside."""
+
+    def __init__(self, hosts: Hosts, proxy: UpstreamProxy) -> None:
+        self._hosts, self._proxy = hosts, proxy
+        self._known: dict[str, tuple[float, list[str]]] = {}
+
+    def dial(self, name: str, port: int) -> Steps[_socket.socket]:
         """A connection to a name: to the address that was judged, or through the user's proxy."""
         proxy = self._proxy.for_host(name, port)
         places = (yield from self._lookup(proxy[0])) if proxy else (yield from self._judged(name, port))

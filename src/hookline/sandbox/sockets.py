@@ -50,7 +50,7 @@ class Sockets:
     """Whom a line may talk to."""
 
     def __init__(self, line: JudgedLine, egress: Egress | None = None) -> None:
-        self._line, self._egress = line, egress
+        self._line, self._egress, self._guard = line, egress, line.policy.write_guard
         self._own: set[tuple[int, int]] = set()
         self._abstract: dict[bytes, int] = {}
         self._paths = tuple(os.path.realpath(path) for path in line.policy.sockets)
@@ -218,10 +218,6 @@ class Sockets:
             if stat.S_ISSOCK(made.st_mode) and made.st_nlink == 1 and made.st_ctime_ns >= begin:
                 self._own.add(_identity(made))
         raise CallMade
-
-    @property
-    def _guard(self) -> str:
-        return self._line.policy.write_guard
 
 
 def _wait(listener: int, notice: Notice, fd: int, address: bytes, file: int) -> None:
