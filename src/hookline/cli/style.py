@@ -6,9 +6,9 @@ import os
 import re
 import sys
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Any, TextIO
 
-from hookline.display import block
+from hookline.display import block, unsteered_json
 
 LEAST, MOST = 60, 160
 
@@ -111,3 +111,10 @@ def say(text: str) -> None:
 def counted(number: int, thing: str) -> str:
     """A number of things, in words: `1 record`, `2,000 records`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def json_text(value: Any) -> str:
+    """What `--json` prints."""
+    import msgspec
+
+    return unsteered_json(msgspec.json.encode(value))

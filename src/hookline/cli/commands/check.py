@@ -7,13 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from hookline.cli.options import add_json, add_sources, from_python, load, parser
 from hookline.cli.runtime import TimeKeeper
-from hookline.cli.style import counted, folded, paint
+from hookline.cli.style import counted, folded, json_text, paint
 from hookline.core.hooks import Hook
-from hookline.display import unsteered_json
 from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
@@ -68,7 +65,7 @@ def _explain_flow(source: Hook | dict[str, Any]) -> list[Problem]:
 
 def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> int:
     if args.json:
-        print(unsteered_json(msgspec.json.encode(problems)))
+        print(json_text(problems))
     else:
         print("\n".join([*map(_line, problems), _summary(problems)]) if problems else _all_well(count))
     bad = {"error", "warning"} if args.strict else {"error"}

@@ -41,13 +41,13 @@ def main(argv: list[str]) -> int:
     def work() -> int:
         if args.json:
             stdout = claim_stdout()
-            judged = _judge(event, args, TimeKeeper(due))
+            verdict, others, errors = _judge(event, args, TimeKeeper(due))
         else:
             with borrowed_stdout():
-                judged = _judge(event, args, TimeKeeper(due))
+                verdict, others, errors = _judge(event, args, TimeKeeper(due))
             stdout = sys.stdout.buffer
-        _tell(judged.verdict, judged.others, args, stdout)
-        return BLOCKED if judged.verdict.blocked else UNSURE if judged.errors else 0
+        _tell(verdict, others, args, stdout)
+        return BLOCKED if verdict.blocked else UNSURE if errors else 0
 
     def lost(death: ChildExit) -> int:
         """A gate whose hooks ended the process is shut; elsewhere there is just no verdict."""
@@ -63,19 +63,12 @@ def main(argv: list[str]) -> int:
     return supervise(work, lost, "hookline fire", due)
 
 
-class _Judged(msgspec.Struct):
+def _judge(event: Event, args: argparse.Namespace, time: TimeKeeper) -> tuple[Verdict, list[str], int]:
     """A verdict, what else there is to say, and how many entries of the files could not be understood."""
-
-    verdict: Verdict
-    others: list[str]
-    errors: int
-
-
-def _judge(event: Event, args: argparse.Namespace, time: TimeKeeper) -> _Judged:
     time.loading()
     hooks = time.watch(hooks_of(args, runners=cold))
     verdict, others = run(_fire(hooks, event, args))
-    return _Judged(verdict, others, len(hooks.settings.loaded.errors) if hooks.settings else 0)
+    return verdict, others, len(hooks.settings.loaded.errors) if hooks.settings else 0
 
 
 def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:

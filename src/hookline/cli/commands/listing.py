@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hookline.api import Hooks
 from hookline.cli.commands.fire import why_not
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.style import folded, paint
+from hookline.cli.style import folded, json_text, paint
 from hookline.core.hooks import Hook
 from hookline.core.hooks.actions import Function
-from hookline.display import one_line, unsteered_json
+from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
 from hookline.settings.parse import InAgent
 from hookline.settings.trust.store import what_runs
@@ -31,7 +29,7 @@ def main(argv: list[str]) -> int:
     scoped = [(hook, _agent_scope(hook)) for hook in hooks.hooks] + list(_skill_hooks(hooks))
     rows = [_row(hooks, hook, event, scope) for hook, scope in scoped if event is None or type(event) in hook.events]
     if args.json:
-        print(unsteered_json(msgspec.json.encode(rows)))
+        print(json_text(rows))
     elif not rows:
         print("no hooks" + (f" on {event.event_name}" if event else "") + "; `hookline init` writes a first one")
     else:

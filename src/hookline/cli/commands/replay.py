@@ -10,13 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hookline.cli.commands.audit import add_range
 from hookline.cli.commands.console import logs
 from hookline.cli.options import add_json, add_sources, hooks_of, parser
-from hookline.cli.style import counted, paint
-from hookline.display import one_line, unsteered_json
+from hookline.cli.style import counted, json_text, paint
+from hookline.display import one_line
 from hookline.errors import HooklineError, extra
 from hookline.records.replay.compare import CHUNK, Flip, Report, pieces, replay, watchers
 
@@ -41,7 +39,7 @@ def main(argv: list[str]) -> int:
         size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, size=size, on_progress=advance,
                         since=args.since, until=args.until)  # fmt: skip
-    print(unsteered_json(msgspec.json.encode(_object(report))) if args.json else _text(report, args.most))
+    print(json_text(_object(report)) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
 
 

@@ -6,12 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import msgspec
-
 from hookline.cli.options import add_json, add_sources, load, parser
-from hookline.cli.style import counted
+from hookline.cli.style import counted, json_text
 from hookline.cli.trust_review import review, shown, trusted_by_command
-from hookline.display import one_line, unsteered_json
+from hookline.display import one_line
 from hookline.settings.trust.store import Status, Trust
 
 _TRUSTED = "trusted from now on; any change to these files will be asked about again"
@@ -45,7 +43,7 @@ def main(argv: list[str]) -> int:
 def _forget(trust: Trust, args: argparse.Namespace) -> int:
     gone = trust.forget(Path(args.project))
     said = f"forgot {counted(gone, 'file')}"
-    print(unsteered_json(msgspec.json.encode({"forgot": gone})) if args.json else said)
+    print(json_text({"forgot": gone}) if args.json else said)
     return 0
 
 
@@ -96,4 +94,4 @@ def _json(status: Status) -> str:
         ],
         "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
     }
-    return unsteered_json(msgspec.json.encode(said))
+    return json_text(said)

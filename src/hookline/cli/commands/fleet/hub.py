@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from hookline.cli.commands.fleet.machine import Command, until_asked_to_stop, until_one_ends
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, option, port
-from hookline.cli.style import counted, paint
+from hookline.cli.style import counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
-from hookline.display import one_line, unsteered_json
+from hookline.display import one_line
 from hookline.errors import FleetError
 
 if TYPE_CHECKING:
@@ -144,13 +144,11 @@ async def _rollback(args: argparse.Namespace) -> int:
 
 
 async def _machines(args: argparse.Namespace) -> int:
-    import msgspec
-
     async with _running(args) as hub:
         rows = await hub.rows()
         rollout = await hub.rollout()
     if args.json:
-        print(unsteered_json(msgspec.json.encode({"rollout": rollout, "machines": rows})))
+        print(json_text({"rollout": rollout, "machines": rows}))
     else:
         if rollout:
             print(f"version {rollout.version} for {_of_all(rollout.share)}")
