@@ -120,7 +120,7 @@ def _seconds(config: pytest.Config) -> dict[str, float]:
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Home is a folder of this run's own: what a user keeps there changes no test, and no test leaves a trace in it."""
-    from hookline.hosts.install.installed import lab
+    from hookline.hosts.install.survey import lab
     from hookline.hosts.table import HOSTS
 
     home = tmp_path_factory.mktemp("home")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.hosts.gateway.scan import signs
+from hookline.hosts.gateway.pins import signs
 
 HOOKS = """from hookline import Hooks
 from hookline.guards import secrets

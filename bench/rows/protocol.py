@@ -17,8 +17,8 @@ from bench.harness import Batch, Measured, Row, Unavailable, at_least, at_most, 
 from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import ClaudeClient
-from hookline.hosts.claude_code.find import bundled_cli
 from hookline.hosts.claude_code.host_channel import HostChannel
+from hookline.hosts.claude_code.launch import bundled_cli
 from hookline.hosts.claude_code.messages import Initialize
 from hookline.hosts.claude_code.pending import REMEMBERED
 from hookline.hosts.claude_code.registration import plan
@@ -306,7 +306,7 @@ async def _real_run() -> list[float]:
     cli = bundled_cli()
     if cli is None:
         raise Unavailable("no Claude CLI; `pip install claude-agent-sdk` brings one")
-    from hookline.hosts.claude_code.argv import Options, argv
+    from hookline.hosts.claude_code.launch import Options, argv
 
     hooks = Hooks()
 

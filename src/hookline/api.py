@@ -53,7 +53,7 @@ def report_trouble(notice: object) -> None:
     if isinstance(notice, Verdict) and (notice.blocked or notice.failures):
         import asyncio
 
-        from hookline.records.approvals.alerts import report
+        from hookline.records.approvals.inbox import report
 
         asyncio.run(report(notice))
 

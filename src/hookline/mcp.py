@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.frameworks.loops import ajudge
 from hookline.frameworks.steps import UNSET, plain
-from hookline.hosts.mcp_names import mcp_name
+from hookline.hosts.host import mcp_name
 
 if TYPE_CHECKING:
     from mcp import ClientSession

@@ -19,7 +19,7 @@ from hookline.fleet.machine import Enrolment, Machine
 from hookline.fleet.registry import MachineRegistry
 from hookline.guards.budget import FileBudgetStore
 from hookline.guards.sandboxing import call_file, note_policy
-from hookline.hosts.install.handled import mark_handled
+from hookline.hosts.install.entries import mark_handled
 from hookline.hosts.install.survey import Proof, note_proof
 from hookline.hosts.table import find
 from hookline.records.audit.anchor import FileAnchor

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hookline.hosts.decode import unknown_offers
 from hookline.hosts.host import Host
 from hookline.hosts.prove.run import ProgramRun
 from hookline.hosts.table import AGENTS, find
-from hookline.hosts.unknown_tools import unknown_offers
 from tests.hosts.lab import NAMES, laid_out, own_program
 from tools.hosts.families import FAMILIES, Family, with_family
 

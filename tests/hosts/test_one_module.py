@@ -19,8 +19,7 @@ EXCEPTIONS = {
     "hosts/claude_code": "the client of Claude Code: another way to run hooks, and no row",
     "hosts/grok.py": "Grok runs the hooks that were written for Claude Code and Cursor",
     "hosts/answer_shapes.py": "the events of Claude Code that other hosts took over",
-    "hosts/prove/model.py": "the names of models that it offers",
-    "hosts/prove/protocols.py": "Gemini's is also a protocol of models",
+    "hosts/prove/model.py": "the names of models that it offers, and Gemini is also a protocol",
     "hosts/dialect_lines.py": "`claude` is also the name of a dialect",
     "hosts/gateway": "a `cursor` of MCP says where a list goes on",
     "hosts/answer.py": "why a stop is a deny: what Claude Code does",
@@ -68,7 +67,7 @@ def test_nothing_asks_for_a_hosts_name() -> None:
 ACME = '''"""Acme: a host that a test adds."""
 
 from hookline.hosts.answer_shapes import BASH, BLOCK, same
-from hookline.hosts.config_formats import FLAT
+from hookline.hosts.host import FLAT
 from hookline.hosts.host import Config, Host
 
 ACME = Host(

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit
-from hookline.hosts.answer_limit import MOST_BYTES
 from hookline.hosts.decode import decode
-from hookline.hosts.encode import encode, lost, refuse
+from hookline.hosts.encode import MOST_BYTES, encode, lost, refuse
 from hookline.hosts.host import ABILITIES, Exit, Host, Response, able
 from hookline.hosts.table import HOSTS, find
 from hookline.replies import (

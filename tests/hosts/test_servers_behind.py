@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hookline.core.interpreter import python_argv
-from hookline.hosts.install.installed import find_binary
+from hookline.hosts.install.survey import find_binary
 from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
 from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.run import ProgramRun, Workspace, apply_edit, folders

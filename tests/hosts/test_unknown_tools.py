@@ -10,12 +10,11 @@ from hookline import Hooks, deny, rewrite
 from hookline.errors import EventError
 from hookline.events import PreToolUse
 from hookline.guards import paths
-from hookline.hosts.decode import decode
+from hookline.hosts.decode import decode, unknown_offers
 from hookline.hosts.host import Host
-from hookline.hosts.prove.protocols import offered_tools
+from hookline.hosts.prove.model import offered_tools
 from hookline.hosts.serve import serve
 from hookline.hosts.table import HOSTS, find
-from hookline.hosts.unknown_tools import unknown_offers
 
 OFFERED: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parent / "offered.json").read_text())
 """Per host and model family, the tools that its binary offered the model."""

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from hookline.core.patches import read_patch
 from hookline.core.shell.patched_files import patched_files
 from hookline.errors import EventError
-from hookline.hosts.install.installed import find_binary, lab
-from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.install.survey import find_binary, lab
+from hookline.hosts.prove.model import ModelTurn
 from hookline.hosts.prove.run import Workspace, run
 from hookline.hosts.table import AGENTS, find
 from tools.hosts.families import Call, family_of, with_family

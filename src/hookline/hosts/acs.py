@@ -45,7 +45,7 @@ from hookline.events import (
 )  # fmt: skip
 from hookline.hosts.claude import CLAUDE
 from hookline.hosts.decode import knows_tool
-from hookline.hosts.unknown_tools import calls_inside
+from hookline.hosts.decode import calls_inside
 from hookline.replies import NOTHING, Decision, Reply
 
 Object = dict[str, Any]

@@ -8,8 +8,7 @@ from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG, Event
 from hookline.hosts import answer_shapes as shapes
-from hookline.hosts.config_formats import ConfigFormat, HookEntry, hook
-from hookline.hosts.host import VALUE, Config, Host
+from hookline.hosts.host import VALUE, Config, ConfigFormat, HookEntry, Host, hook
 from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 from hookline.replies import Reply

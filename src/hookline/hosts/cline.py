@@ -11,10 +11,8 @@ from typing import Any
 
 from hookline.events import Event
 from hookline.hosts.answer_shapes import same
-from hookline.hosts.config_formats import ConfigFormat
-from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.host import TEXT, VALUE, Config, ConfigFormat, Host, Tool, joined_by
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.proof_recipe import ProofRecipe, file_call, prompt_call
 
 _AGENT = Tool("Agent", {"task": "prompt"})

@@ -6,10 +6,8 @@ from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
 from hookline.hosts.answer_shapes import BASH, BLOCK, context, permission, rewritten, same
-from hookline.hosts.config_formats import ConfigFormat
-from hookline.hosts.host import TEXT, Config, Host, Tool
+from hookline.hosts.host import TEXT, Config, ConfigFormat, Host, Tool, joined_by
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import joined_by
 from hookline.hosts.proof_recipe import ProofRecipe, TrustedFolders, World, command_call, file_call, prompt_call
 
 _PRE = "PreToolUse"

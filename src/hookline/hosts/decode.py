@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from posixpath import normpath
 from shlex import join, quote
@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from hookline.core.hooks.tools import ARGUMENTS, EDITING
-from hookline.core.patches import PatchedFile, read_patch
+from hookline.core.patches import PatchedFile, holds_patch, read_patch
 from hookline.core.wire.claude import event_from
 from hookline.errors import EventError, did_you_mean
 from hookline.events import Event
-from hookline.hosts.host import Host, Tool
-from hookline.hosts.unknown_tools import calls_inside
+from hookline.guards.tool_inputs import lines_of, paths_in, texts_of
+from hookline.hosts.host import NAMESPACE, Host, Tool
 
 _KEPT = "host"
 _TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"})
@@ -250,3 +250,39 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
     if host.roams and "cwd" not in before:
         renamed.pop("cwd", None)
     return renamed
+
+
+# -- tools that are not in a host's table -----------------------------------------------------------------------------
+
+
+def unknown_offers(host: Host, offered: Iterable[str], servers: Iterable[str] = ()) -> list[str]:
+    """The tools that a host offers its model and that its table does not have; MCP servers' tools aside."""
+    return sorted(name for name in offered if not _known_offer(host, name, list(servers)))
+
+
+def _known_offer(host: Host, name: str, servers: list[str]) -> bool:
+    space, _, short = name.rpartition(NAMESPACE)
+    if name.startswith("mcp_") or space.startswith("mcp_"):
+        return True
+    if any(each in host.tools or each in host.other_tools for each in (name, short, space + short)):
+        return True
+    return host.mcp is not None and bool(host.mcp(name, {"mcp_servers": servers}))
+
+
+Call = tuple[str, dict[str, Any]]
+_RUNS = re.compile(r"bash|shell|terminal|command|exec|run|process|monitor|ssh|console|pty", re.IGNORECASE)
+_PATH = re.compile(r"(?:/|~/|\.\./)\S{1,4000}")
+
+
+def calls_inside(name: str, given: Mapping[str, Any]) -> Iterator[Call]:
+    """The calls that a tool's input may amount to; a path may be read or written, so it is both."""
+    patches = [text for text in texts_of(given, all_of_them=True) if holds_patch(text)]
+    for patch in patches:
+        yield from ((change.tool, change.tool_input) for change in read_patch(patch))
+    for line in lines_of(given, runs=_RUNS.search(name) is not None):
+        if line.text not in patches:
+            yield "Bash", {"command": line.text}
+    named = [path for _, path in paths_in(given)]
+    for path in dict.fromkeys([*named, *filter(_PATH.fullmatch, texts_of(given))]):
+        yield "Read", {"file_path": path}
+        yield "Write", {"file_path": path, "content": ""}

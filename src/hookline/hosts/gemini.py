@@ -7,10 +7,8 @@ from typing import Any
 
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.config_formats import NAMED
-from hookline.hosts.host import VALUE, Config, Host, Tool
+from hookline.hosts.host import NAMED, VALUE, Config, Host, Tool, mcp_name
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import mcp_name
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,9 +8,8 @@ from typing import Any
 from hookline.errors import EventError
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.host import Config, Host, Tool, joined_by
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import joined_by
 
 _PRE = "PreToolUse"
 

@@ -9,16 +9,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from hookline.events import Event
-from hookline.hosts.config_formats import NESTED, ConfigFormat
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import McpReader
 from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.replies import Reply
+
+McpReader = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
+"""Our names for a tool, from the host's name for it and its payload: none if the tool is the host's own."""
+
+UNKNOWN_SERVER = "unknown"
+"""The server of a tool whose host does not say where it comes from."""
+
+
+def mcp_name(server: Any, tool: Any) -> str:
+    """The name that rules and matchers use."""
+    return f"mcp__{server}__{tool}"
+
+
+def joined_by(separator: str) -> McpReader:
+    """Names of the form server, separator, tool; one that can be cut in several places is read in every way."""
+
+    def read(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        parts = name.split(separator)
+        cuts = range(1, len(parts))
+        return tuple(mcp_name(separator.join(parts[:cut]), separator.join(parts[cut:])) for cut in cuts)
+
+    return read
+
+
+MARGIN = 10.0
+"""Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
+
+
+class HookEntry(NamedTuple):
+    """One command in a host's configuration."""
+
+    event: str
+    command: str
+    timeout: int
+    """In the host's unit."""
+    gate: bool
+
+
+def hook(entry: HookEntry) -> dict[str, Any]:
+    """A hook in Claude Code's words."""
+    return {"type": "command", "command": entry.command, "timeout": entry.timeout}
+
+
+def nested(entry: HookEntry) -> dict[str, Any]:
+    """A group of one hook, as in Claude Code's settings."""
+    return {"hooks": [hook(entry)]}
+
+
+class ConfigFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of file, and what an entry is in it.
+
+    Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. A folder
+    of `scripts` has an executable for each event; a `plugin` is a text for all entries together.
+    """
+
+    kind: Literal["json", "toml", "scripts", "plugin"] = "json"
+    entry: Callable[[HookEntry], Mapping[str, Any]] = nested
+    version: int | str | None = None
+    listed: bool = False
+    plugin: Callable[[list[HookEntry]], str] | None = None
+
+
+NESTED = ConfigFormat()
+NAMED = ConfigFormat(entry=lambda entry: {"hooks": [{"name": "hookline", **hook(entry)}]})
+"""As Claude Code's, with a name for each hook."""
+FLAT = ConfigFormat(entry=lambda entry: {"command": entry.command, "timeout": entry.timeout})
+
 
 TEXT = "{text}"
 """Stands in a template for the reason, the context or the message."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, GLOB, GREP, permission, same
-from hookline.hosts.config_formats import ConfigFormat
-from hookline.hosts.host import Config, Exit, Host, Plain, Tool
+from hookline.hosts.host import Config, ConfigFormat, Exit, Host, Plain, Tool
 from hookline.hosts.mcp_entries import ServerFile
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import GLOB
-from hookline.hosts.config_formats import MARGIN, ConfigFormat, HookEntry
-from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.host import MARGIN, TEXT, VALUE, Config, ConfigFormat, HookEntry, Host, Tool, mcp_name
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import mcp_name
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
 
 _PATH = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
@@ -169,5 +167,6 @@ OPENCODE = Host(
         argv=lambda world, prompt: ["run", prompt], env=_env, edits=_edits,
         bash=command_call("bash", description="x"), write=file_call("write", "filePath"),
         copies=(_SETTINGS, ".config/opencode/plugin"), project_copies=(".opencode/plugin",),
-        spawn=prompt_call("task", description="x", subagent_type="general"), servers=_SETTINGS),
+        spawn=prompt_call("task", description="x", subagent_type="general"), servers=_SETTINGS,
+        to_the_model=180.0),  # it installs its plugins' packages first
 )  # fmt: skip

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, DENY, same
-from hookline.hosts.config_formats import ConfigFormat, nested
-from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.host import UNKNOWN_SERVER, Config, ConfigFormat, Host, Tool, mcp_name, nested
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import UNKNOWN_SERVER, mcp_name
 from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}

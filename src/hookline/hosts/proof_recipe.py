@@ -79,6 +79,8 @@ class ProofRecipe(NamedTuple):
     """Where it keeps the folders that are trusted; the others run a project's hooks wherever they are started."""
     servers: str = ""
     """The file with the MCP servers whose tools cannot be told from the agent's own by their names."""
+    to_the_model: float = 60.0
+    """Seconds in which it must have asked its model for the first time."""
 
 
 def command_call(name: str, **more: Any) -> Callable[[str], ToolCall]:

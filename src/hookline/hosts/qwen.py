@@ -2,8 +2,7 @@
 
 from hookline.hosts import answer_shapes as shapes
 from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.config_formats import NAMED
-from hookline.hosts.host import Config, Host, Tool
+from hookline.hosts.host import NAMED, Config, Host, Tool
 from hookline.hosts.mcp_entries import ServerFile
 
 _PRE = "PreToolUse"

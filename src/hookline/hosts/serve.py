@@ -16,9 +16,8 @@ from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError
 from hookline.events import Event
 from hookline.hosts.answer import fails_closed, refusal, respond, within_rules
-from hookline.hosts.answer_limit import cut
 from hookline.hosts.decode import decode, original
-from hookline.hosts.encode import encode, refuse
+from hookline.hosts.encode import cut, encode, refuse
 from hookline.hosts.host import Host, Response, able
 from hookline.replies import NOTHING, Reply, deny
 

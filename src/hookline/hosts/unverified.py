@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.hosts import answer_shapes as shapes
-from hookline.hosts.config_formats import FLAT, ConfigFormat, HookEntry
-from hookline.hosts.host import TEXT, VALUE, Config, Exit, Host, Plain, Tool
+from hookline.hosts.host import FLAT, TEXT, VALUE, Config, ConfigFormat, Exit, HookEntry, Host, Plain, Tool
 
 _PRE = "PreToolUse"
 _BORROWED = {

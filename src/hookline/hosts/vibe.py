@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.hosts.answer_shapes import BASH, DENY, EDIT, GREP, WRITE
-from hookline.hosts.config_formats import ConfigFormat, HookEntry
-from hookline.hosts.host import TEXT, VALUE, Config, Host, Tool
+from hookline.hosts.host import TEXT, VALUE, Config, ConfigFormat, HookEntry, Host, Tool, mcp_name
 from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.mcp_names import mcp_name
 from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, TrustedFolders, World, command_call, file_call
 
 

@@ -17,8 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from hookline.processes.limiter import Slot, slots
-from hookline.processes.spawn import Child, ProcessSpec, spawn
+from hookline.processes.spawn import Child, ProcessSpec, Slot, slots, spawn
 from hookline.processes.tree import MARKER, Group, new_marker
 
 OUTPUT_LIMIT = 10_000_000

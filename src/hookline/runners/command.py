@@ -19,9 +19,8 @@ from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
 from hookline.errors import HookFailed, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
-from hookline.processes.limiter import slots
 from hookline.processes.pipes import OUTPUT_LIMIT, Process, ProcessResult, Stream, start_process
-from hookline.processes.spawn import ProcessSpec, leave_running, not_started, spawn
+from hookline.processes.spawn import ProcessSpec, leave_running, not_started, slots, spawn
 from hookline.replies import Reply, background, deny
 from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
 from hookline.runners.persistent import Persistent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hookline.hosts.claude_code.argv import BASE, FLAGS, Options, argv
+from hookline.hosts.claude_code.launch import BASE, FLAGS, Options, argv
 
 
 def test_nothing_said_is_the_bare_command() -> None:

@@ -604,7 +604,7 @@ async def test_the_host_is_asked_only_once_permission_hooks_have_not_decided() -
 
 async def test_permission_hooks_are_heard_though_their_callback_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CLI that names no call, or sends no callback for it, does not get past the hooks."""
-    monkeypatch.setattr("hookline.hosts.claude_code.permission_hooks.ARRIVES_WITHIN", 0.0)
+    monkeypatch.setattr("hookline.hosts.claude_code.requests.ARRIVES_WITHIN", 0.0)
     for call_id in (None, "t1"):
         hooks = Hooks()
         hooks.on(PermissionRequest, match="Bash")(replying(deny("NO")))

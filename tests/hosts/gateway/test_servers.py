@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.gateway.scan import signs
+from hookline.hosts.gateway.pins import signs
 from tests.hosts.gateway.driver import Person, bare, gateway, text
 from tests.hosts.gateway.test_listen import listening
 from tools.frameworks import ROOT, python_of

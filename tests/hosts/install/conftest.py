@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.hosts.install.installed import lab
+from hookline.hosts.install.survey import lab
 from hookline.hosts.table import HOSTS
 
 LAB = lab()

@@ -16,7 +16,7 @@ from hookline.hosts.host import Host
 from hookline.hosts.install.commands import InstallResult, install, uninstall
 from hookline.hosts.install.entries import HookSource, config_path
 from hookline.hosts.install.formats import all_commands
-from hookline.hosts.install.installed import find_binary
+from hookline.hosts.install.survey import find_binary
 from hookline.hosts.table import HOSTS, find
 from tests.environ import clean_environ
 from tests.hosts.battery import CODEX_HASHES, our_commands

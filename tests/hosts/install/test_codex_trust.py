@@ -12,7 +12,7 @@ from hookline import Hooks
 from hookline.events import PostToolUse, PreToolUse, SessionEnd, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.install.commands import install
 from hookline.hosts.install.entries import HookSource
-from hookline.hosts.install.installed import find_binary, lab
+from hookline.hosts.install.survey import find_binary, lab
 from hookline.hosts.table import find
 from tests.environ import clean_environ
 from tests.hosts.battery import CODEX_HASHES

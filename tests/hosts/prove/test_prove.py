@@ -15,12 +15,10 @@ import pytest
 
 from hookline.hook_file import load_hooks
 from hookline.hosts.host import Host
-from hookline.hosts.install.installed import find_binary, lab
-from hookline.hosts.prove.checks import missing_programs
+from hookline.hosts.install.survey import find_binary, lab
 from hookline.hosts.prove.copies import STORES, trust_folder
-from hookline.hosts.prove.model import serving
-from hookline.hosts.prove.proof import prove
-from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.model import ModelTurn, serving
+from hookline.hosts.prove.proof import missing_programs, prove
 from hookline.hosts.table import HOSTS, find
 from tests import forked
 from tests.environ import clean_environ

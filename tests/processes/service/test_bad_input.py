@@ -18,8 +18,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import hookline
+from hookline.processes.fork_server import Stamps
 from hookline.processes.service import address, frames, start
-from hookline.processes.stamps import Stamps
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 BLOCKED = "is blocked by the pattern `rm -rf *`"

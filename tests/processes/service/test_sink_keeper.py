@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.main import main
-from hookline.processes.service.leaf_keeper import SinkKeeper
+from hookline.processes.service.keepers import SinkKeeper
 from hookline.processes.service.pool import Log
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.push import push_states

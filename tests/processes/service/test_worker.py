@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from hookline.processes.fork_server import AT_A_TIME, Inspection, Stamps, stamp
 from hookline.processes.service import client, event_process, frames, spare
 from hookline.processes.service.pool import Route
-from hookline.processes.stamps import AT_A_TIME, Inspection, Stamps, stamp
 from tests.processes.service.conftest import Desk, reason, until
 from tests.processes.service.conftest import event as bash_call
 

@@ -11,7 +11,7 @@ from hookline.api import report_trouble
 from hookline.cli.commands.fleet import hub
 from hookline.events import PreToolUse
 from hookline.fleet.overview import MachineRow
-from hookline.records.approvals.alerts import alert
+from hookline.records.approvals.inbox import alert
 from tests.records.approvals.conftest import Desk, until
 from tests.records.approvals.test_inbox import event
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hookline.records.approvals.binding import AskedCall, Grant, unbound
+from hookline.records.approvals.questions import AskedCall, Grant, unbound
 
 CONTRACT = "https://probityai.github.io/agent-evidence-vectors/contract/approval-binding/v1"
 

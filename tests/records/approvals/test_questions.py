@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from hookline.records.approvals import questions as module
-from hookline.records.approvals.binding import AskedCall
-from hookline.records.approvals.questions import AskedQuestion, Questions, TooManyQuestions
+from hookline.records.approvals.questions import AskedCall, AskedQuestion, Questions, TooManyQuestions
 
 PUSH = AskedCall(
     event="PreToolUse", session="s", cwd="/p", tool="Bash", input='{"command":"git push"}', policy="sha256:1"

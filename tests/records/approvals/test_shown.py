@@ -2,9 +2,8 @@
 
 import json
 
-from hookline.records.approvals.binding import AskedCall
-from hookline.records.approvals.questions import AskedQuestion
-from hookline.records.approvals.shown import shown
+from hookline.records.approvals.questions import AskedCall, AskedQuestion
+from hookline.records.approvals.web import shown
 
 
 def parts(tool_input: object) -> list[tuple[str, str, str]]:

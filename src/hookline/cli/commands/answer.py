@@ -168,7 +168,7 @@ def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Res
     record_refusal(lambda: peek(request.host, data, request.event), refusal(problem, None))
     import asyncio
 
-    from hookline.records.approvals.alerts import alert
+    from hookline.records.approvals.inbox import alert
 
     asyncio.run(alert("refused", f"{request.host.title}: the hooks could not be asked", str(problem)))
     return refused(request.host, problem, data, event=request.event)
@@ -266,13 +266,12 @@ def _speaker(request: AnswerOptions, data: bytes) -> Host:
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:
     """Whether the user's own entry asks the same hooks about this event, so that this one may be silent."""
-    from hookline.hosts.install import handled
-    from hookline.hosts.install.entries import asks
+    from hookline.hosts.install.entries import asks, mark_handled, was_handled
 
     if request.host.config.replaces and request.scope == "project":
         return False  # then the user's entry is never asked
     asked = (host, request.event, request.hooks or request.settings or request.audit, data)
     if host is request.host and request.scope == "user":
-        handled.mark_handled(*asked)
+        mark_handled(*asked)
         return False
-    return asks(host, request.event, request.source) and handled.was_handled(*asked)
+    return asks(host, request.event, request.source) and was_handled(*asked)

@@ -242,7 +242,7 @@ async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
             else:
                 _write(stdout, said.text.encode())
             if said.denied and _alerts_wanted():
-                from hookline.records.approvals.alerts import alert
+                from hookline.records.approvals.inbox import alert
 
                 await alert("denied", "", f"the last one: {said.denied}")
             return said.code

@@ -124,7 +124,7 @@ def _log_notes(source: HookSource) -> list[str]:
 
 def _version_notes(host: Host) -> list[str]:
     """What is to be said of the version that is on this machine."""
-    from hookline.hosts.install.installed import find_binary, older_than_measured
+    from hookline.hosts.install.survey import find_binary, older_than_measured
 
     binary = find_binary(host)
     told = older_than_measured(host, binary.version) if binary else ""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from shutil import which
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from hookline.hosts.install.entries import HookSource
 
 _LAUNCHERS = {"npx", "uvx", "node", "python", "python3", "uv", "run", "tool", "docker", "bun", "bunx", "deno", "env"}
-NOT_LOGGED_IN: Mapping[str, str] = MappingProxyType({})
 _VERSION = "2025-06-18"
 _CLIENT = {"name": "hookline", "version": "0"}
 
@@ -292,12 +290,12 @@ def add_headers(into: argparse.ArgumentParser) -> None:
                       help="a header for a URL, its value from an environment variable")  # fmt: skip
 
 
-async def connect(command: list[str], headers: list[str], login: Mapping[str, str] = NOT_LOGGED_IN) -> Upstream:
+async def connect(command: list[str], headers: list[str], login: Mapping[str, str] | None = None) -> Upstream:
     """The server behind a command or a URL."""
     if "://" in command[0]:
         from hookline.hosts.gateway.http import ServerAddress
 
-        return ServerAddress(command[0], {**dict(map(_header, headers)), **login})
+        return ServerAddress(command[0], {**dict(map(_header, headers)), **(login or {})})
     if headers:
         raise ConfigError("--header", "a program has no headers; name a URL")
     return await ServerProgram.start(command, GIVEN or os.environ)

@@ -1,8 +1,7 @@
 """The Claude CLI's control protocol, both ends."""
 
-from hookline.hosts.claude_code.argv import Options
 from hookline.hosts.claude_code.client import ClaudeClient, query
-from hookline.hosts.claude_code.find import Cli, find_cli
+from hookline.hosts.claude_code.launch import Cli, Options, find_cli
 from hookline.hosts.claude_code.mcp import Tool, ToolServer, tool
 from hookline.hosts.claude_code.messages import (
     AssistantMessage,

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from hookline.errors import BadLine, ClaudeError, CliDied, CliProtocolError, CliSilent, RequestRefused
-from hookline.hosts.claude_code.lines import LINE_LIMIT
 from hookline.hosts.claude_code.messages import (
     ControlCancel,
     ControlRequest,
@@ -25,7 +24,7 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
     Violation,
 )
-from hookline.hosts.claude_code.protocol import Connection
+from hookline.hosts.claude_code.protocol import LINE_LIMIT, Connection
 from hookline.hosts.claude_code.requests import Answering
 from hookline.hosts.claude_code.transport import PeerExit, Transport
 

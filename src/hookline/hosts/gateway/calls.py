@@ -22,8 +22,8 @@ from hookline.hosts.gateway.questions import (
     question,
     says_yes,
 )
+from hookline.hosts.host import mcp_name
 from hookline.hosts.judged_calls import take
-from hookline.hosts.mcp_names import mcp_name
 from hookline.replies import NOTHING, Decision, Reply
 
 _BUSY = ("working", "submitted", "input_required")

@@ -9,7 +9,7 @@ import os
 import select
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from shutil import which
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from hookline.hosts.gateway.gateway import Gateway
 from hookline.hosts.gateway.messages import MOST_BYTES, PARSE_ERROR, Message, encode_message, error, read_messages
 from hookline.hosts.gateway.questions import Send
 from hookline.processes.loop import read_lines
+from hookline.processes.service.client import write_all
 from hookline.processes.spawn import Child, ProcessSpec, spawn
 from hookline.processes.tree import Group, new_marker
 
@@ -61,13 +62,7 @@ class Pipe:
                 if len(data) <= _AT_ONCE and sys.platform != "win32" and select.select([], [self._fd], [], 0)[1]:
                     os.write(self._fd, data)
                 else:
-                    await asyncio.to_thread(_write, self._fd, data)
-
-
-def _write(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
+                    await asyncio.to_thread(write_all, self._fd, data)
 
 
 class ServerProgram:
@@ -134,7 +129,7 @@ class ServerConnection:
     def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
         self.gateway: Gateway = gateway
         self._upstream = upstream
-        self._pump = asyncio.create_task(_each(upstream.receive(), gateway.from_server))
+        self._pump = asyncio.create_task(_serve_server(gateway, upstream))
         self._end: asyncio.Task[str] | None = None
 
     @classmethod
@@ -174,7 +169,8 @@ async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, 
     try:
         has_left = not await connection.until_gone(from_client)
         if has_left:
-            await _within(_LAST_ANSWERS, connection.gateway.idle.wait())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(connection.gateway.idle.wait(), _LAST_ANSWERS)
         how = await connection.close()
         if not has_left:
             log.error("%s", how)
@@ -191,22 +187,17 @@ async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:
         except EventError as problem:
             await client.send(error(None, PARSE_ERROR, str(problem)))
             continue
-        await _each(_all(messages), gateway.from_client)
+        for message in messages:
+            await _pass_on(message, gateway.from_client)
 
 
-async def _all(messages: list[Message]) -> AsyncIterator[Message]:
-    for message in messages:
-        yield message
+async def _serve_server(gateway: Gateway, upstream: Upstream) -> None:
+    async for message in upstream.receive():
+        await _pass_on(message, gateway.from_server)
 
 
-async def _each(messages: AsyncIterator[Message], take: Callable[[Message], Awaitable[None]]) -> None:
-    async for message in messages:
-        try:
-            await take(message)
-        except EventError as problem:  # it cannot be written as JSON
-            log.warning("a message is lost: %s", problem)
-
-
-async def _within(seconds: float, work: Awaitable[object]) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(work, seconds)
+async def _pass_on(message: Message, take: Send) -> None:
+    try:
+        await take(message)
+    except EventError as problem:  # it cannot be written as JSON
+        log.warning("a message is lost: %s", problem)

@@ -15,8 +15,7 @@ import msgspec
 
 from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
-from hookline.hosts.config_formats import HookEntry
-from hookline.hosts.host import Host
+from hookline.hosts.host import HookEntry, Host
 from hookline.hosts.install.entries import Scope, config_path
 from hookline.hosts.install.formats import OTHERS, all_commands, script, with_entries, without_entries
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hookline.errors import HooklineError
-from hookline.hosts.config_formats import HookEntry
-from hookline.hosts.host import Host
+from hookline.hosts.host import HookEntry, Host
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import is_ours
 

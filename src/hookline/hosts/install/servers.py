@@ -19,7 +19,7 @@ from hookline.hosts import judged_calls
 from hookline.hosts.host import Host
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import jsonc, toml_edit
-from hookline.hosts.install.entries import HookSource, Scope
+from hookline.hosts.install.entries import HookSource, Scope, user_path
 from hookline.hosts.install.formats import keep_form
 from hookline.hosts.mcp_entries import ServerFile, is_wrapped, wrap
 
@@ -34,11 +34,8 @@ def servers_path(host: Host, scope: Scope, project: Path | None = None) -> Path 
     form = host.servers
     if form is None or (scope != "user" and not form.project):
         return None
-    if scope != "user":
-        path = (project or Path.cwd()) / form.project
-    else:
-        moved = os.environ.get(host.config.home_env) if host.config.home_env else None
-        path = Path(moved) / form.user.split("/", 1)[-1] if moved else Path.home() / form.user
+    is_user = scope == "user"
+    path = user_path(host, form.user, os.environ) if is_user else (project or Path.cwd()) / form.project
     with_comments = path.with_suffix(".jsonc")
     return with_comments if with_comments.is_file() and not path.is_file() else path
 

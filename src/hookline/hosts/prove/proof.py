@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
+from hookline.hosts import subagents
 from hookline.hosts.host import Host
 from hookline.hosts.install.apply import load_record
-from hookline.hosts.install.entries import Scope, config_path
-from hookline.hosts.install.installed import find_binary, older_than_measured
-from hookline.hosts.install.survey import configured, scopes
-from hookline.hosts.prove.checks import LoadHooks, static_problems
+from hookline.hosts.install.commands import HookHashes, hashes_for
+from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
+from hookline.hosts.install.survey import commands_in, configured, find_binary, older_than_measured, scopes
 from hookline.hosts.prove.copies import copy_configuration, trusts
 from hookline.hosts.prove.run import Workspace, folders
 from hookline.hosts.prove.trial import Finding, Trial
@@ -95,3 +100,113 @@ def _nothing(host: Host, project: Path) -> Finding:
             where = config_path(host, scope, project=project)
             return Finding("configuration", "silent", f"{where} has no entry of ours any more; install again")
     return Finding("configuration", "silent", f"not hooked: run `hookline install {host.name} --hooks FILE.py`")
+
+
+# -- what is wrong with a host's files, before anything runs ----------------------------------------------------------
+
+
+LoadHooks = Callable[[HookSource], Iterable[Hook]]
+"""Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""
+
+
+def static_problems(host: Host, project: Path, load: LoadHooks) -> Iterator[Finding]:
+    """A program that is not there is never asked; nor is a hook whose event has no entry."""
+    skipped: set[str] = set()
+    for scope, finding in _untrusted(ours, project) if (ours := hashes_for(host)) else ():
+        skipped.add(scope)
+        yield finding
+    for scope in scopes(host, project):
+        path = config_path(host, scope, project=project)
+        for event, program in missing_programs(host, path):
+            yield Finding(event, "silent", f"{path}: `{program}` does not exist, so this hook is never asked")
+        found = [(event, command, source_of(command, project)) for event, command in configured(host, scope, project)]
+        yield from _entries(host, path, found, load, skipped=scope in skipped)
+
+
+def _entries(
+    host: Host, path: Path, entries: list[tuple[str, str, HookSource]], load: LoadHooks, *, skipped: bool
+) -> Iterator[Finding]:
+    """What our entries in one file ask for, beside what their hooks listen to."""
+    by_source: dict[HookSource, set[str]] = {}
+    for event, command, source in entries:
+        by_source.setdefault(source, set()).add(event)
+        yield from _entry(host, path, event, command, source, skipped=skipped)
+    for source, events in by_source.items():
+        file = source.hooks or source.settings
+        if file and not Path(file).is_file():
+            continue  # said of each of its entries
+        try:
+            wanted = {hook_event.event_name for hook in load(source) for hook_event in hook.events}
+        except HooklineError as error:
+            yield Finding("hooks", "broken", f"{error}; every call is denied")
+            continue
+        for event in dict.fromkeys(theirs for ours in sorted(wanted) for theirs in host.native_events(ours)):
+            if event not in events:
+                told = f"{path}: a hook of `{file or 'the settings files'}` listens to it, and it is not configured"
+                yield Finding(event, "silent", f"{told}; install again")
+
+
+def _entry(host: Host, path: Path, event: str, command: str, source: HookSource, *, skipped: bool) -> Iterator[Finding]:
+    file = source.hooks or source.settings
+    if file and not Path(file).is_file():
+        so = "and is not asked for either" if skipped else "so every call is denied"
+        yield Finding(event, "broken", f"{path}: `{file}` does not exist, {so}")
+    if host.ours(event) is None:
+        yield Finding(event, "silent", f"{path}: {host.title} has no such event, so this entry is never asked")
+    elif (asked := _flag(command, "--event")) and host.ours(asked) != host.ours(event):
+        yield Finding(event, "broken", f"{path}: its command asks about `{asked}`; install again")
+    if (why := subagents.problem(host)) and _flag(command, "--subagents") == subagents.ALLOW:
+        yield Finding("subagents", "silent", f"{why}, and --allow-subagents was given")
+
+
+def _flag(command: str, name: str) -> str:
+    try:
+        return dict(pairwise(shlex.split(command))).get(name, "")
+    except ValueError:  # an entry that was edited
+        return ""
+
+
+def _untrusted(ours: HookHashes, project: Path) -> Iterator[tuple[Scope | str, Finding]]:
+    """The hooks whose hash is not noted: the host skips them without a word."""
+    host, config = ours.host, ours.file
+    try:
+        known = config.read_text() if config.exists() else ""
+        for scope in scopes(host, project):
+            path = config_path(host, scope, project=project)
+            hashes = ours.of(path, path.read_text()) if path.is_file() else {}
+            if not ours.are_in(known, hashes):
+                told = f"{path}: {host.title} skips hooks that are not trusted; install with --yes"
+                yield scope, Finding("trust", "silent", told)
+    except (HooklineError, OSError, UnicodeDecodeError) as error:
+        yield "", Finding("configuration", "broken", f"{config}: {error}")
+
+
+# -- programs that are not there --------------------------------------------------------------------------------------
+
+_SHELL_WORDS = frozenset("if for while case { ( ! [ [[ . source exec cd test export set eval".split())  # noqa: SIM905
+
+
+def missing_programs(host: Host, path: Path) -> Iterator[tuple[str, str]]:
+    """Each command of a hook file, ours or not, whose program cannot be found: the event and the program."""
+    for event, command in commands_in(host, path):
+        program = _program(command)
+        if program and not _there(program):
+            yield event, program
+
+
+def _program(command: str) -> str:
+    """The first word of a plain command; nothing where the shell has more to say about it."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    while words and "=" in words[0] and words[0].split("=")[0].isidentifier():
+        words.pop(0)
+    first = words[0] if words else ""
+    return "" if not first or first in _SHELL_WORDS or any(sign in first for sign in "$`*?(){}<>|&;~") else first
+
+
+def _there(program: str) -> bool:
+    if "/" in program:
+        return not Path(program).is_absolute() or os.access(program, os.X_OK)
+    return shutil.which(program) is not None

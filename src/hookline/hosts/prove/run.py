@@ -15,14 +15,10 @@ from typing import NamedTuple
 
 from hookline.core.interpreter import python_argv
 from hookline.hosts.install import jsonc, toml_edit
-from hookline.hosts.install.installed import Binary, lab
+from hookline.hosts.install.survey import Binary, lab
 from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
-from hookline.hosts.prove.model import ScriptedModel, serving
-from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.model import ModelTurn, ScriptedModel, serving
 from hookline.processes.tree import MARKER, Group, new_marker
-
-_TO_THE_MODEL = 60.0
-"""Seconds in which an agent must have asked its model for the first time."""
 
 
 class ProgramRun(NamedTuple):
@@ -80,7 +76,7 @@ def run(
             apply_edit(place.home, edit)
         started = time.monotonic()
         argv = [str(place.binary.path), *agent.argv(world, prompt)]
-        code, out, err = _run(argv, world, environ, limit, model)
+        code, out, err = _run(argv, world, environ, (min(limit, agent.to_the_model), limit), model)
         return ProgramRun(code, out, err, time.monotonic() - started, model)
 
 
@@ -111,7 +107,7 @@ def _environment(place: Workspace) -> dict[str, str]:
 
 
 def _run(
-    argv: list[str], world: World, env: Mapping[str, str], limit: float, model: ScriptedModel
+    argv: list[str], world: World, env: Mapping[str, str], limits: tuple[float, float], model: ScriptedModel
 ) -> tuple[int | None, str, str]:
     marker = new_marker()
     process = subprocess.Popen(
@@ -120,7 +116,7 @@ def _run(
     )  # fmt: skip
     with _ended_after_us(process.pid, marker):
         try:
-            out, err = _output(process, limit, model)
+            out, err = _output(process, limits, model)
             code: int | None = process.returncode
         except subprocess.TimeoutExpired:
             code = None
@@ -131,9 +127,9 @@ def _run(
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
-def _output(process: subprocess.Popen[bytes], limit: float, model: ScriptedModel) -> tuple[bytes, bytes]:
-    """What a run prints; one that has not asked its model by then will not do so later."""
-    first = min(limit, _TO_THE_MODEL)
+def _output(process: subprocess.Popen[bytes], limits: tuple[float, float], model: ScriptedModel) -> tuple[bytes, bytes]:
+    """What a run prints; one that has not asked its model by the first of the limits will not do so later."""
+    first, limit = limits
     try:
         return process.communicate(timeout=first)
     except subprocess.TimeoutExpired:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hookline.events import spec_of
+from hookline.hosts.decode import unknown_offers
 from hookline.hosts.host import Host, able
 from hookline.hosts.install import jsonc
 from hookline.hosts.install.entries import Scope
 from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.prove import canary
-from hookline.hosts.prove.protocols import ModelTurn
+from hookline.hosts.prove.model import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, run
-from hookline.hosts.unknown_tools import unknown_offers
 
 _SERVICE = "HOOKLINE_SERVICE"
 GOOD = ("enforced", "fired", "not tried")

@@ -18,11 +18,10 @@ from collections.abc import Generator
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from hookline.processes.fork_server import Inspection, Stamps
 from hookline.processes.service import address, frames
-from hookline.processes.service.inbox_keeper import InboxKeeper
-from hookline.processes.service.leaf_keeper import CrewKeeper, LeafKeeper, SinkKeeper, keepers
+from hookline.processes.service.keepers import CrewKeeper, InboxKeeper, LeafKeeper, SinkKeeper, keepers
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
-from hookline.processes.stamps import Inspection, Stamps
 
 IDLE = 15 * 60.0
 """Seconds without an event after which the service ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -11,15 +12,14 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine import Approval, Verdict
+from hookline.core.engine import Approval, Status, Verdict
 from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.policy import policy_digest
-from hookline.errors import HooklineError
+from hookline.errors import ConfigError, HooklineError
 from hookline.events import Event
 from hookline.processes.service import address, start
-from hookline.records.approvals.binding import AskedCall
 from hookline.records.approvals.config import load_approvals
-from hookline.records.approvals.questions import AskedQuestion
+from hookline.records.approvals.questions import AskedCall, AskedQuestion
 
 ENTRY = "hookline.cli.resident"
 """What the service's workers import."""
@@ -155,3 +155,33 @@ async def _connected(limit: float) -> socket.socket:
             return connection
         connection.close()
         raise Unreachable("the inbox belongs to a process that is confined differently")
+
+
+# -- what people are told unasked -------------------------------------------------------------------------------------
+
+
+log: logging.Logger = logging.getLogger("hookline.approvals")
+_SECONDS = 2.0
+
+
+async def alert(kind: str, title: str, text: str) -> None:
+    """Tell the people of `approvals`, if its `alerts` are on; the same `kind` is not told again for a while."""
+    try:
+        settings = load_approvals()
+        if settings is not None and settings.alerts is not None:
+            async with asyncio.timeout(_SECONDS):
+                await ask_once({"do": "alert", "kind": kind, "title": title, "text": text}, _SECONDS)
+    except (ConfigError, TimeoutError, Unreachable) as problem:
+        log.warning("no one could be told `%s`: %s", title, str(problem) or "it took too long")
+
+
+async def report(verdict: Verdict) -> None:
+    """Tell what went wrong in a verdict; a deny is counted, unless a person gave it."""
+    for outcome in verdict.failures:
+        slow = outcome.status is Status.TIMEOUT
+        title = f"hook `{outcome.hook}` {'timed out' if slow else 'failed'} on {verdict.event.event_name}"
+        await alert(f"{outcome.status} {outcome.hook}", title, outcome.error or "")
+    if verdict.blocked and verdict.approval is None:
+        await alert(
+            "denied", "", f"the last one: {verdict.event.tool_name or verdict.event.event_name}: {verdict.reason}"
+        )

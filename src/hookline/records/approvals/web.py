@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 
+from hookline.guards.sandboxing import unwrapped
 from hookline.records.approvals.config import ApprovalSettings
-from hookline.records.approvals.questions import AskedQuestion, Questions
-from hookline.records.approvals.shown import outcome, shown
+from hookline.records.approvals.questions import AskedCall, AskedQuestion, Questions
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
 SECONDS = 10.0
@@ -141,3 +142,64 @@ async def _read(reader: asyncio.StreamReader) -> _Request:
         raise ValueError("a body too long")
     address = urlsplit(target)
     return _Request(method, address.path, parse_qs(address.query), headers, await reader.readexactly(length))
+
+
+# -- a question as people see it: what would run, and why it is asked -------------------------------------------------
+
+
+_MOST_TEXT = 100_000
+_WORDS = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
+
+
+def shown(one: AskedQuestion) -> dict[str, Any]:
+    """Everything that a person needs, as JSON; `parts` are what would run."""
+    found: dict[str, Any] = msgspec.to_builtins(one)
+    call = found.pop("call")
+    return {**found, **call, "call": one.call.identity[:12], "parts": list(_parts(one.call)), "told": outcome(one)}
+
+
+def outcome(one: AskedQuestion) -> str:
+    """What became of a question, in a few words."""
+    return _WORDS[one.state] + (f", by {one.by} ({one.how})" if one.by else "")
+
+
+def _parts(call: AskedCall) -> Iterator[dict[str, str]]:
+    try:
+        given = msgspec.json.decode(call.input)
+    except msgspec.MsgspecError:
+        given = call.input
+    rows = _readable(given) if isinstance(given, dict) else [("Content", "text", str(given))]
+    for title, kind, text in rows:
+        more = f"\n… {len(text) - _MOST_TEXT:,} more characters" if len(text) > _MOST_TEXT else ""
+        yield {"title": title, "kind": kind, "text": text[:_MOST_TEXT] + more}
+
+
+def _readable(given: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """A command, changes as diffs, and whatever else is in a tool's input; nothing of it is left out."""
+    rest = dict(given)
+    if isinstance(command := rest.get("command"), str):
+        confined = unwrapped(rest.pop("command"))
+        yield "Command, confined" if confined else "Command", "command", confined[1] if confined else command
+    path = rest.get("file_path") or rest.get("notebook_path") or ""
+    edits = rest.pop("edits") if isinstance(rest.get("edits"), list) else [rest]
+    found = [
+        (edit, edit.pop("new_string")) for edit in edits if isinstance(edit, dict) and _is_text(edit, "new_string")
+    ]
+    changes = [(f"Change in {path}", "diff", _diff(str(edit.pop("old_string", "")), new)) for edit, new in found]
+    whole = [name for name in ("content", "new_source") if path and _is_text(rest, name)]
+    changes += [(f"New contents of {path}", "diff", _diff("", rest.pop(name))) for name in whole]
+    yield from changes
+    if left := [edit for edit in edits if edit and edit is not rest]:
+        rest["edits"] = left
+    if rest and not (changes and rest.keys() <= {"file_path", "notebook_path"}):
+        yield "Input", "text", msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
+
+
+def _is_text(given: dict[str, Any], name: str) -> bool:
+    return isinstance(given.get(name), str)
+
+
+def _diff(old: str, new: str) -> str:
+    """A unified diff without its head."""
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm=""))
+    return "\n".join(lines[2:]) or "(no change)"

@@ -53,7 +53,7 @@ async def _hub(args: argparse.Namespace) -> int:
 
 async def _watch_silence(hub: Administrator) -> None:
     """Tell the people of `approvals` of each machine that falls silent, once."""
-    from hookline.records.approvals.alerts import alert
+    from hookline.records.approvals.inbox import alert
 
     known: set[str] = set()
     while True:
