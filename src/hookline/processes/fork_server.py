@@ -17,7 +17,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 from hookline.core import template
 from hookline.processes.exits import watch
-from hookline.processes.service.client import write_all
 import hashlib
 from collections.abc import Generator, Iterable
 
@@ -144,7 +143,9 @@ def write_file(data: bytes) -> int:
     else:
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    write_all(fd, data)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
     return fd
 
 

@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from hookline.display import behind_bar
 from hookline.errors import HooklineError
-from hookline.processes.service.client import write_all
 
 Work = Callable[[int, int], int]
 """What a child does: it may read lines from the first descriptor and write answers to the second; its exit code."""
@@ -98,7 +97,7 @@ def answer_in_time(work: Callable[[Callable[[bytes], None]], None], until: float
     """
 
     def answering(source: int, sink: int) -> int:
-        work(lambda answer: write_all(sink, answer + b"\n"))
+        work(lambda answer: _write(sink, answer + b"\n"))
         return 0
 
     child = Watched(answering, "", SharedDeadline(until - time.monotonic()), alone=True)
@@ -147,7 +146,7 @@ class Watched:
         """Send a line; a child that is dead does not hear it."""
         with suppress(BrokenPipeError):
             if self._source >= 0:
-                write_all(self._source, line + b"\n")
+                _write(self._source, line + b"\n")
 
     def hang_up(self) -> None:
         """There are no more lines."""
@@ -324,6 +323,12 @@ def _code_of(work: Callable[[], int], program: str) -> int:
 
 
 # -- descriptors -------------------------------------------------------------------------------------------------
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def drop(*descriptors: int) -> int:
