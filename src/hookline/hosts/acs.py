@@ -44,8 +44,7 @@ from hookline.events import (
     UserPromptSubmit,
 )  # fmt: skip
 from hookline.hosts.claude import CLAUDE
-from hookline.hosts.decode import knows_tool
-from hookline.hosts.decode import calls_inside
+from hookline.hosts.decode import calls_inside, knows_tool
 from hookline.replies import NOTHING, Decision, Reply
 
 Object = dict[str, Any]
