@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pathlib
 import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hookline.errors import CliNotFound
 
-AnyPath = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 Flags = Callable[[str, Any], list[str]]
 
 BASE = ("-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json")
@@ -43,8 +43,8 @@ class Options(Struct, frozen=True, kw_only=True):
     mcp_servers: Mapping[str, Any] | None = None
     strict_mcp_config: bool = False
     agents: Mapping[str, Any] | None = None
-    plugin_dirs: Sequence[AnyPath] = ()
-    add_dirs: Sequence[AnyPath] = ()
+    plugin_dirs: Sequence[Path] = ()
+    add_dirs: Sequence[Path] = ()
     json_schema: Mapping[str, Any] | None = None
     resume: str | None = None
     continue_conversation: bool = False
@@ -165,7 +165,7 @@ def find_cli(cli: Command | None = None, env: Mapping[str, str] | None = None) -
 
 def _words(cli: Command) -> tuple[str, ...]:
     """One path, or a command with words of its own; what names a file that is not there is refused here."""
-    if isinstance(cli, str) and not Path(cli).exists():
+    if isinstance(cli, str) and not pathlib.Path(cli).exists():
         words = tuple(shlex.split(cli))
     elif isinstance(cli, (str, os.PathLike)):
         words = (os.fspath(cli),)
@@ -177,12 +177,12 @@ def _words(cli: Command) -> tuple[str, ...]:
     return words
 
 
-def bundled_cli() -> Path | None:
+def bundled_cli() -> pathlib.Path | None:
     """The copy that the official Python SDK brings along."""
     spec = find_spec("claude_agent_sdk")
     if spec is None or spec.origin is None:
         return None
-    path = Path(spec.origin).parent / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
+    path = pathlib.Path(spec.origin).parent / "_bundled" / ("claude.exe" if os.name == "nt" else "claude")
     return path if path.is_file() else None
 
 
