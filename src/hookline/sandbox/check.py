@@ -13,23 +13,14 @@ from hookline.sandbox.syscalls import MACHINES
 class Abilities:
     """What a kernel, and the container around it, offers: what can be held follows from this alone."""
 
-    __slots__ = ("killable", "landlock", "namespaces", "notifications")
-
-    landlock: int
-    """Its version, 0 for none."""
-    notifications: bool
-    killable: bool
-    """Whether a call that the supervisor makes cannot be interrupted and made twice (Linux 5.19)."""
-    namespaces: bool
-    """Whether a network of one's own can be made."""
-
     def __init__(self, landlock: int, *, notifications: bool, killable: bool, namespaces: bool) -> None:
-        self.landlock, self.notifications, self.killable, self.namespaces = (
-            landlock,
-            notifications,
-            killable,
-            namespaces,
-        )
+        self.landlock: int = landlock
+        """Its version, 0 for none."""
+        self.notifications: bool = notifications
+        self.killable: bool = killable
+        """Whether a call that the supervisor makes cannot be interrupted and made twice (Linux 5.19)."""
+        self.namespaces: bool = namespaces
+        """Whether a network of one's own can be made."""
 
 
 def found() -> Abilities:

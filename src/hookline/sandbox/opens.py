@@ -13,7 +13,7 @@ import stat
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
-from hookline.sandbox.outside import signed
+from hookline.sandbox.outside import signed, terminal_of
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
@@ -29,7 +29,6 @@ _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
 _LOOK = os.O_PATH | os.O_CLOEXEC
-_TERMINALS = range(136, 144)
 
 
 class OpenCalls(WriteJudge):
@@ -149,7 +148,9 @@ class OpenCalls(WriteJudge):
     def _wait_to_open(self, notice: Notice, place: NamedPlace, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
         if place.path == "/dev/tty":
-            return os.open(_terminal(notice[1]), (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
+            if not (terminal := terminal_of(notice[1])):
+                raise OSError(_ENXIO, os.strerror(_ENXIO))
+            return os.open(terminal, (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
         pipe = os.open(place.name, _LOOK | os.O_NOFOLLOW, dir_fd=place.folder.fd)
         try:
             _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
@@ -210,14 +211,6 @@ def _is_pipe(place: NamedPlace) -> bool:
         return stat.S_ISFIFO(os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False).st_mode)
     except OSError:
         return False
-
-
-def _terminal(thread: int) -> str:
-    """The terminal that a thread belongs to."""
-    number = int(kernel.content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
-    if os.major(number) not in _TERMINALS:
-        raise OSError(_ENXIO, os.strerror(_ENXIO))
-    return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
 
 
 def _identities(places: tuple[str, ...]) -> dict[tuple[int, int], int]:

@@ -10,7 +10,7 @@ from hookline.sandbox.syscalls import BY_USER, IPC_CHANGES, NEW_LIMIT, OWNED_GRO
 
 _SHARED = ("/dev/shm", "/dev/pts")
 """Folders that every program puts something into; a line may, too, but what was there before is not its own."""
-_TERMINALS = 136
+_TERMINALS = range(136, 144)
 _KINDS = {"shmat": "shm", "shmctl": "shm", "semop": "sem", "semtimedop": "sem", "semctl": "sem",
           "msgsnd": "msg", "msgrcv": "msg", "msgctl": "msg"}  # fmt: skip
 
@@ -95,10 +95,15 @@ def _own_terminals() -> set[str]:
             found.add(os.ttyname(fd))
         except OSError:
             continue
-    number = int(content("/proc/self/stat").rpartition(b")")[2].split()[4])
-    if os.major(number) >= _TERMINALS:
-        found.add(f"/dev/pts/{(os.major(number) - _TERMINALS) * 256 + os.minor(number)}")
-    return found
+    return found | {terminal_of("self")}
+
+
+def terminal_of(thread: int | str) -> str:
+    """The terminal that a thread belongs to; empty where it has none."""
+    number = int(content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
+    if os.major(number) not in _TERMINALS:
+        return ""
+    return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
 
 
 def _identifiers(kind: str) -> frozenset[int]:

@@ -29,13 +29,9 @@ _MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
 class OpenedPath:
     """What a path leads to: its real path and, where something lies there, a handle on it that `with` closes."""
 
-    __slots__ = ("fd", "path")
-
-    fd: int
-    path: str
-
     def __init__(self, path: str, fd: int = -1) -> None:
-        self.path, self.fd = path, fd
+        self.path: str = path
+        self.fd: int = fd
 
     @property
     def opened(self) -> str:

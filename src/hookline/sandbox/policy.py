@@ -19,12 +19,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     says.
     """
 
-    __slots__ = (
-        "block", "block_guard", "call", "hide", "host_guard", "hosts", "limits",
-        "network", "protect", "read", "show", "sockets",
-        "tell_folder", "tokens", "unprotect", "write", "write_guard",
-    )  # fmt: skip
-
     block: tuple[str, ...]
     network: str
     read: tuple[str, ...] | None
@@ -74,7 +68,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "tell_folder")
+        return vars(self) | {"tell_folder": ""} == vars(other) | {"tell_folder": ""}
 
     def arguments(self) -> list[str]:
         """The flags of `hookline confine` that say the same."""

@@ -7,17 +7,22 @@ they do not exist yet, too. What lies in a folder that the line itself has made 
 from __future__ import annotations
 
 import os
+import stat
 import time
+from contextlib import suppress
 
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.secret_places import FREE, read_table
+from hookline.sandbox.secret_places import FREE, names_in, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
+from hookline.sandbox.writable_dirs import first_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    Entry = tuple[int, bytes]
 
 NAMES = frozenset(read_table("settings"))
 """Settings of agents, editors and shells, wherever they lie in a project."""
@@ -34,6 +39,7 @@ OPENS, MAKES, MAKES_FOLDER, REMOVES, MOVES = "open", "make", "make a folder", "r
 """What is done with a name: an open for writing, a new entry, a new folder, an end, a move to another name."""
 _ENVIRONMENT_S = ("python", "pip", "activate", "Activate", "node", "npm", "npx")
 """Programs that every environment has of its own, and that run what lies in it anyway."""
+_LARGEST = 1 << 22
 _COARSE = 5  # the clock that the kernel takes a file's times from
 
 
@@ -48,7 +54,7 @@ class ProtectedPaths:
         self._free = free
         self._began = time.clock_gettime_ns(_COARSE)
         programs = [os.path.realpath(folder) for folder in path.split(":") if folder]
-        self._programs = {folder: _listed(folder) for folder in programs if inside_any(folder, self._roots)}
+        self._programs = {folder: names_in(folder) for folder in programs if inside_any(folder, self._roots)}
         self._elsewhere = [folder for folder in programs if folder not in self._programs]
         self.pointers: list[str] = []
         """Files called `.git` that the line has made: where each leads is looked at when it has ended."""
@@ -152,9 +158,9 @@ class ProtectedPaths:
         if self._is_own(folder):
             return True
         try:
-            own = os.path.realpath(os.path.join(folder, _line_of(pointer).removeprefix("gitdir: ")))
+            own = os.path.realpath(os.path.join(folder, first_line(pointer).removeprefix("gitdir: ")))
             common = f"{own}/commondir"
-            shared = os.path.realpath(os.path.join(own, _line_of(common))) if os.path.lexists(common) else own
+            shared = os.path.realpath(os.path.join(own, first_line(common))) if os.path.lexists(common) else own
         except OSError:
             return False
         home, found, _ = own.partition("/.git/")
@@ -167,18 +173,6 @@ class ProtectedPaths:
             return kernel.birth(AT_FDCWD, folder) >= self._began
         except OSError:
             return False
-
-
-def _listed(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))
-    except OSError:
-        return frozenset()
-
-
-def _line_of(path: str) -> str:
-    with open(path, errors="surrogateescape") as file:
-        return file.readline(4096).rstrip("\n")
 
 
 def _named_by_settings(root: str) -> list[str]:
@@ -215,3 +209,60 @@ def _decides(rest: list[str], act: str, *, exists: bool) -> str:
     if rest[-1] in GIT_FILES and (exists or not inner or rest[-1] in SETTINGS):
         return "it sets up what git runs"
     return ""
+
+
+class Snapshot:
+    """Files and links in some places: their modes, and what they hold, taken down before a line and put back after it.
+
+    For kernels before Linux 5.19: there the supervisor cannot make calls in a line's name, so that what runs later can
+    be changed while the line runs.
+    """
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._places = list(places)
+        self._before = _entries(self._places)
+
+    def put_back(self) -> list[str]:
+        """Make everything as it was; the paths that were not."""
+        after = _entries(self._places)
+        changed = sorted(path for path in self._before | after if self._before.get(path) != after.get(path))
+        for path in changed:
+            with suppress(OSError):
+                if path in after:
+                    os.unlink(path)
+                if path in self._before:
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    _write(path, *self._before[path])
+        return changed
+
+
+def _entries(places: Iterable[str]) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    waiting = list(places)
+    while waiting:
+        path = waiting.pop()
+        with suppress(OSError):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode):
+                waiting += [f"{path}/{name}" for name in os.listdir(path)]
+            else:
+                found[path] = (mode, _held(path, mode))
+    return found
+
+
+def _held(path: str, mode: int) -> bytes:
+    if stat.S_ISLNK(mode):
+        return os.fsencode(os.readlink(path))
+    if not stat.S_ISREG(mode):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_LARGEST)
+
+
+def _write(path: str, mode: int, held: bytes) -> None:
+    if stat.S_ISLNK(mode):
+        os.symlink(held, os.fsencode(path))
+    elif stat.S_ISREG(mode):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, stat.S_IMODE(mode)), "wb") as file:
+            file.write(held)

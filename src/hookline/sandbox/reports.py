@@ -14,16 +14,12 @@ _QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
 class Refusal:
     """What was refused, by which guard, why, and what to do about it."""
 
-    __slots__ = ("advice", "guard", "quiet", "reason", "what")
-
-    advice: str
-    guard: str
-    quiet: bool
-    reason: str
-    what: str
-
     def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
-        self.what, self.guard, self.reason, self.advice, self.quiet = what, guard, reason, advice, quiet
+        self.what: str = what
+        self.guard: str = guard
+        self.reason: str = reason
+        self.advice: str = advice
+        self.quiet: bool = quiet
 
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.advice else ""

@@ -16,7 +16,6 @@ import time
 
 from hookline.sandbox import kernel, signals
 from hookline.sandbox.confined_line import FAILED, LIMITED, CommandProcess, ConfinedLine, say
-from hookline.sandbox.outside import OutsideResources
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
@@ -63,33 +62,28 @@ class Crew:
         os.close(life)
 
     def wait(self, caller: int = -1) -> int:
-        """The command's exit code; everything ends where the socket `caller` is closed before a byte came from it."""
-        return _wait(self._supervisor, self._status, self._life, caller)
+        """The command's exit code; everything ends where the socket `caller` is closed before a byte came from it.
 
-
-# -- the launcher ----------------------------------------------------------------------------------------------------
-
-
-def _wait(supervisor: int, status: int, life: int, caller: int) -> int:
-    """Wait for the command's exit code; without a supervisor that could tell it, end everything."""
-    events = select.poll()
-    events.register(status, select.POLLIN)
-    events.register(caller, select.POLLIN) if caller >= 0 else None
-    signals.ignore(signals.INT, signals.QUIT)  # Ctrl-C reaches the command by itself
-    signals.hand_on(supervisor, signals.TERM, signals.HUP)
-    while caller in dict(events.poll()) and os.read(caller, 1):
-        events.unregister(caller)  # it has been told the exit code by the supervisor
-        caller = -1
-    data = os.read(status, 4) if status in dict(events.poll(0)) else b""
-    if len(data) == 4:
-        try:
-            os.write(life, _DONE)
-        except BrokenPipeError:
-            pass  # nothing of the line is left, so neither is its supervisor
-        return int.from_bytes(data, "little")
-    signals.end_children()
-    say("the supervisor was ended, and so is the line")
-    return FAILED
+        It does so, too, without a supervisor that could tell the code.
+        """
+        events = select.poll()
+        events.register(self._status, select.POLLIN)
+        events.register(caller, select.POLLIN) if caller >= 0 else None
+        signals.ignore(signals.INT, signals.QUIT)  # Ctrl-C reaches the command by itself
+        signals.hand_on(self._supervisor, signals.TERM, signals.HUP)
+        while caller in dict(events.poll()) and os.read(caller, 1):
+            events.unregister(caller)  # it has been told the exit code by the supervisor
+            caller = -1
+        data = os.read(self._status, 4) if self._status in dict(events.poll(0)) else b""
+        if len(data) == 4:
+            try:
+                os.write(self._life, _DONE)
+            except BrokenPipeError:
+                pass  # nothing of the line is left, so neither is its supervisor
+            return int.from_bytes(data, "little")
+        signals.end_children()
+        say("the supervisor was ended, and so is the line")
+        return FAILED
 
 
 def tell(descriptor: int, code: int) -> None:
@@ -133,17 +127,16 @@ class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
     def __init__(self, line: ConfinedLine, command: int, status: int, life: int, egress: Egress | None) -> None:
-        from hookline.sandbox.supervisor import Supervisor  # read while the command confines itself
+        from hookline.sandbox.judged_line import JudgedLine  # read while the command confines itself
+        from hookline.sandbox.supervisor import Supervisor
 
-        self._command, self._temporary = command, line.room.temporary
-        self._owner, self._status, self._life = line.owner, status, life
+        self._command, self._owner, self._status, self._life = command, line.owner, status, life
         self._caller = Reporter(line.policy.call)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
-        self._supervisor = Supervisor(
-            line.policy, places, OutsideResources(), self._caller, self._temporary,
-            roots=tuple(line.room.projects or ()), hidden=tuple(line.hidden.inside), egress=egress,
-        )  # fmt: skip
+        roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
+        judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden)
+        self._supervisor = Supervisor(judged, self._caller, egress)
         self._limits: UsageLimits | None = None
         if line.policy.limits:
             from hookline.sandbox.processes import UsageLimits

@@ -180,7 +180,7 @@ def _public(places: Iterable[str]) -> list[str]:
     found: list[str] = []
     for place in places:
         if place.endswith("/.ssh"):
-            found += [f"{place}/{name}" for name in _listed(place) if _is_public(name)]
+            found += [f"{place}/{name}" for name in names_in(place) if _is_public(name)]
     return found
 
 
@@ -188,7 +188,8 @@ def _is_public(name: str) -> bool:
     return name in _PUBLIC or name.endswith(".pub")
 
 
-def _listed(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
+    """What a folder holds; nothing where it cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:

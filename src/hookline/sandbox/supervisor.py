@@ -7,9 +7,6 @@ from contextlib import suppress
 
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.judged_line import EACCES, EPERM, CallAnswered, CallMade, JudgedLine, Notice
-from hookline.sandbox.outside import OutsideResources
-from hookline.sandbox.path_access import WritablePlaces
-from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Refusal, Reporter
 from hookline.sandbox.starts import ProgramStarts
 
@@ -17,28 +14,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.egress import Egress
     from hookline.sandbox.judged_line import Table
-    from hookline.sandbox.protected import ProtectedPaths
-    from hookline.sandbox.snapshot import Snapshot
+    from hookline.sandbox.protected import ProtectedPaths, Snapshot
 
 
 class Supervisor:
     """One line's judge: the policy, and what the kernel says of each call."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        places: WritablePlaces | None,
-        others: OutsideResources,
-        reporter: Reporter,
-        temporary: str = "",
-        *,
-        roots: tuple[str, ...] = (),
-        hidden: tuple[str, ...] = (),
-        egress: Egress | None = None,
-    ) -> None:
-        self._line = JudgedLine(policy, places, others, reporter, temporary, roots=roots, hidden=hidden)
-        self._reporter = reporter
-        self._starts = ProgramStarts(self._line)
+    def __init__(self, line: JudgedLine, reporter: Reporter, egress: Egress | None = None) -> None:
+        self._line, self._reporter = line, reporter
+        self._starts = ProgramStarts(line)
         column = syscalls.MACHINES[kernel.machine()][1]
         self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
         self._egress = egress
@@ -54,7 +38,7 @@ class Supervisor:
         from hookline.sandbox.files import FileChanges
         from hookline.sandbox.opens import OpenCalls
         from hookline.sandbox.processes import OtherProcesses
-        from hookline.sandbox.protected import ProtectedPaths
+        from hookline.sandbox.protected import ProtectedPaths, Snapshot
         from hookline.sandbox.sockets import Sockets
         from hookline.sandbox.writes import NameCalls
 
@@ -67,8 +51,6 @@ class Supervisor:
         self._judges |= Sockets(self._line, self._egress).table()
         self._protected = ProtectedPaths.of(self._line.policy, self._line.roots)
         if not kernel.waits_killable():
-            from hookline.sandbox.snapshot import Snapshot
-
             self._snapshot = Snapshot(self._protected.places())
         else:
             for maker in (NameCalls, OpenCalls):

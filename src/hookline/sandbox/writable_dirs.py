@@ -134,8 +134,8 @@ def _repository(folder: str, writable: tuple[str, ...]) -> list[str]:
     if not os.path.isfile(pointer):
         return []
     try:
-        own = os.path.realpath(os.path.join(folder, _line(pointer).removeprefix("gitdir: ")))
-        back = os.path.realpath(_line(os.path.join(own, "gitdir")))
+        own = os.path.realpath(os.path.join(folder, first_line(pointer).removeprefix("gitdir: ")))
+        back = os.path.realpath(first_line(os.path.join(own, "gitdir")))
     except OSError:
         return []
     common, name = os.path.split(os.path.dirname(own))
@@ -144,6 +144,7 @@ def _repository(folder: str, writable: tuple[str, ...]) -> list[str]:
     return [own, *(f"{common}/{part}" for part in ("objects", "refs", "logs") if os.path.isdir(f"{common}/{part}"))]
 
 
-def _line(path: str) -> str:
-    with open(path) as file:
+def first_line(path: str) -> str:
+    """The first line of a file, such as a pointer of git's."""
+    with open(path, errors="surrogateescape") as file:
         return file.readline(4096).rstrip("\n")

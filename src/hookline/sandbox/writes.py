@@ -39,8 +39,6 @@ class RefusedCall(Exception):
 class NamedPlace:
     """A name in an open folder."""
 
-    __slots__ = ("folder", "name", "path")
-
     def __init__(self, folder: OpenedPath, name: str, *, slash: bool = False) -> None:
         self.folder: OpenedPath = folder
         self.name: str = name + "/" if slash and name != "." else name

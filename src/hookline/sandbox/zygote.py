@@ -32,7 +32,7 @@ from hookline.sandbox import (
     writes,
 )
 from hookline.sandbox import filter as seccomp
-from hookline.sandbox.outside import OutsideResources
+from hookline.sandbox.judged_line import JudgedLine
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.reports import Reporter
@@ -182,7 +182,8 @@ def _rehearse() -> None:
         scoped = kernel.landlock_version() >= SCOPED_SINCE
         seccomp.program(kernel.machine(), scoped_signals=scoped, starts=starts, reads=reads)
     main.understood([*_USUAL.arguments(), "--", "true"])
-    judge = supervisor.Supervisor(_USUAL, WritablePlaces(["/"]), OutsideResources(), Reporter(""))
+    reporter = Reporter("")
+    judge = supervisor.Supervisor(JudgedLine(_USUAL, WritablePlaces(["/"]), reporter), reporter)
     judge.look_around()
     path = libc.buffer(b"/bin/true\0")
     words = libc.buffer(struct.pack("QQ", libc.addressof(path), 0))
