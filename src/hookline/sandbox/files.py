@@ -1,12 +1,19 @@
-"""Files and folders that are written to or changed."""
+"""Files and folders that are written to or changed.
+
+Landlock does not know changes of mode, owner, times and attributes. Were the kernel to carry them out after they have
+been judged, it would read the path again, and a line that swaps a link in between would change another file. So the
+supervisor makes the change itself, on the file that it has opened and judged, with the rights of the thread that asked.
+"""
 
 from __future__ import annotations
 
 import _thread
 import fcntl
 import os
+import struct
+from functools import partial
 
-from hookline.sandbox import kernel, metadata, syscalls
+from hookline.sandbox import kernel, libc, syscalls
 from hookline.sandbox.exec_policy import quoted
 from hookline.sandbox.judged_line import (
     EBADF,
@@ -26,7 +33,13 @@ from hookline.sandbox.reports import Refusal, quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hookline.sandbox.judged_line import Table
+
+_E2BIG = 7
+_MOST_VALUE, _MOST_ATTRIBUTES = 65_536, 4_096
+_MILLION = 1_000_000
 
 
 class FileChanges:
@@ -95,7 +108,8 @@ class FileChanges:
             if not self._line.places.hold(file.path) or self._line.others.own(file.path):
                 return self._outside(name, file.path)
             if self._line.waits(notice):
-                self._make(name, thread, arguments, file.fd)
+                request = MetadataCall(self._line.memory, thread, arguments)
+                self._line.callers.act(thread, lambda: _CHANGES[name](request, file.fd))
         raise CallMade
 
     def _changed(self, name: str, notice: Notice) -> OpenedPath:
@@ -126,15 +140,12 @@ class FileChanges:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         return text
 
-    def _make(self, name: str, thread: int, arguments: tuple[int, ...], fd: int) -> None:
-        request = metadata.MetadataCall(self._line.memory, thread, arguments)
-        self._line.callers.act(thread, lambda: metadata.CHANGES[name](request, fd))
-
     def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
         """Whether the kernel answers a call itself: what is to be made is there, or what is to be changed is not."""
         exists = os.path.lexists(place)
         if name in syscalls.OPEN_FLAGS:
-            return _open_fails(notice[6 + syscalls.OPEN_FLAGS[name]], exists=exists)
+            flags = notice[6 + syscalls.OPEN_FLAGS[name]]
+            return flags & syscalls.O_EXCLUSIVE == syscalls.O_EXCLUSIVE if exists else not flags & syscalls.O_CREATE
         if name in syscalls.MAKES or (name in ("link", "linkat") and position):
             return exists
         return not exists and not position
@@ -162,12 +173,6 @@ def outside(policy: Policy, what: str, place: str) -> Refusal:
     return Refusal(f"to {what} `{place}`", policy.write_guard, reason, advice, quiet=quiet(place))
 
 
-def _open_fails(flags: int, *, exists: bool) -> bool:
-    if exists:
-        return flags & syscalls.O_EXCLUSIVE == syscalls.O_EXCLUSIVE
-    return not flags & syscalls.O_CREATE
-
-
 def worth_allowing(place: str) -> str:
     """The folder to allow for a write: a tool's own one in the home directory, else the one the file is in."""
     home = os.environ.get("HOME", "").rstrip("/")
@@ -178,3 +183,99 @@ def worth_allowing(place: str) -> str:
         if first.startswith(".") and rest:
             return f"~/{first}"
     return place.rpartition("/")[0] or "/"
+
+
+class MetadataCall:
+    """A call that changes mode, owner, times or attributes, as it was made: its arguments, and what they point to."""
+
+    def __init__(self, memory: kernel.Memory, thread: int, arguments: tuple[int, ...]) -> None:
+        self._memory, self._thread = memory, thread
+        self.arguments: tuple[int, ...] = arguments
+
+    def block(self, argument: int, length: int) -> bytes:
+        """What an argument points to."""
+        return self.at(self.arguments[argument], length)
+
+    def at(self, address: int, length: int) -> bytes:
+        """What lies at an address."""
+        return self._memory.block(self._thread, address, length)
+
+    def text(self, argument: int) -> bytes:
+        """The text that an argument points to."""
+        return self._memory.text(self._thread, self.arguments[argument])
+
+
+def _link(fd: int) -> bytes:
+    return b"/proc/self/fd/%d" % fd
+
+
+def _chmod(request: MetadataCall, fd: int, mode: int) -> None:
+    os.chmod(_link(fd), request.arguments[mode] & 0o7777)
+
+
+def _chown(request: MetadataCall, fd: int, user: int) -> None:
+    new = [libc.c_uint(request.arguments[at] & 0xFFFFFFFF) for at in (user, user + 1)]
+    kernel.call("fchownat", libc.c_int(fd), b"", *new, libc.c_int(syscalls.AT_EMPTY_PATH))
+
+
+def _times(request: MetadataCall, fd: int, at: int, unit: int) -> None:
+    """`unit` is how many nanoseconds the second number of each pair counts in; 0 if there is none."""
+    given = None
+    if request.arguments[at]:
+        size = 4 if unit else 2
+        numbers = struct.unpack(f"{size}q", request.block(at, 8 * size))
+        seconds, parts = (numbers[::2], numbers[1::2]) if unit else (numbers, (0, 0))
+        if unit > 1 and not all(0 <= part < _MILLION for part in parts):
+            raise OSError(EINVAL, os.strerror(EINVAL))
+        given = struct.pack("4q", seconds[0], parts[0] * unit, seconds[1], parts[1] * unit)
+    kernel.call("utimensat", libc.c_int(fd), b"", given, libc.c_int(syscalls.AT_EMPTY_PATH))
+
+
+def _set_attribute(request: MetadataCall, fd: int, name: int) -> None:
+    address, size, flags = request.arguments[name + 1 : name + 4]
+    os.setxattr(_link(fd), request.text(name), _value(request, address, size), flags & 0xFFFFFFFF)
+
+
+def _set_attribute_at(request: MetadataCall, fd: int) -> None:
+    address, size, flags = struct.unpack("QII", request.block(4, 16))
+    os.setxattr(_link(fd), request.text(3), _value(request, address, size), flags)
+
+
+def _value(request: MetadataCall, address: int, size: int) -> bytes:
+    if size > _MOST_VALUE:
+        raise OSError(_E2BIG, os.strerror(_E2BIG))
+    return request.at(address, size)
+
+
+def _remove_attribute(request: MetadataCall, fd: int, name: int) -> None:
+    os.removexattr(_link(fd), request.text(name))
+
+
+def _set_flags_at(request: MetadataCall, fd: int) -> None:
+    size = min(request.arguments[3], _MOST_ATTRIBUTES)
+    number = libc.c_size_t(size)
+    kernel.call("file_setattr", libc.c_int(-1), _link(fd), request.block(2, size), number, libc.c_uint(0))
+
+
+def _set_flags(request: MetadataCall, fd: int) -> None:
+    command = request.arguments[1] & 0xFFFFFFFF
+    fcntl.ioctl(fd, command, bytearray(request.block(2, syscalls.FILE_FLAGS[command])))
+
+
+_CHANGES: dict[str, Callable[[MetadataCall, int], None]] = {
+    **dict.fromkeys(("chmod", "fchmod"), partial(_chmod, mode=1)),
+    **dict.fromkeys(("fchmodat", "fchmodat2"), partial(_chmod, mode=2)),
+    **dict.fromkeys(("chown", "fchown", "lchown"), partial(_chown, user=1)),
+    "fchownat": partial(_chown, user=2),
+    "utime": partial(_times, at=1, unit=0),
+    "utimes": partial(_times, at=1, unit=1000),
+    "futimesat": partial(_times, at=2, unit=1000),
+    "utimensat": partial(_times, at=2, unit=1),
+    **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr"), partial(_set_attribute, name=1)),
+    "setxattrat": _set_attribute_at,
+    **dict.fromkeys(("removexattr", "lremovexattr", "fremovexattr"), partial(_remove_attribute, name=1)),
+    "removexattrat": partial(_remove_attribute, name=3),
+    "file_setattr": _set_flags_at,
+    "ioctl": _set_flags,
+}
+"""How each call of `syscalls.METADATA` is made on an open file."""

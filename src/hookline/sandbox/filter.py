@@ -100,10 +100,8 @@ def blocks(
     found |= {name: [_answer(NOTIFY)] for name in (*syscalls.OWNED_GROUPS, *syscalls.IPC)}
     found |= {name: _notify_unless_zero(0) for name in syscalls.SCHEDULING}
     found |= {name: _when_any_bit(at, syscalls.FAST_OPEN, ERRNO | EOPNOTSUPP) for name, at in syscalls.SENDS.items()}
-    found |= {
-        "socket": _socket(network),
-        "socketpair": [_load_argument(0), *_if_equal(_UNIX, _streams()), _answer(NOTIFY)],
-    }
+    found["socket"] = _socket(network)
+    found["socketpair"] = [_load_argument(0), *_if_equal(_UNIX, _streams()), _answer(NOTIFY)]
     if starts:
         name, values = syscalls.STARTED[machine]
         found[name] = _notify_if_any(0, values) if values else [_answer(NOTIFY)]
@@ -131,8 +129,7 @@ def program(
     """
     wanted = (machine, network, scoped_signals, starts, forks, reads)
     if wanted not in _MADE:
-        asked = {"scoped_signals": scoped_signals, "starts": starts, "forks": forks, "reads": reads}
-        found = blocks(machine, network=network, **asked)
+        found = blocks(machine, network=network, scoped_signals=scoped_signals, starts=starts, forks=forks, reads=reads)
         _MADE[wanted] = _program(machine, found)
     return _MADE[wanted]
 

@@ -52,13 +52,10 @@ limit ended it, 125 if the line cannot be confined, 126 if it cannot be started,
 
 _LISTS = {flag: name for name, flag in LISTS.items()}
 _TEXTS = {
-    "--call": "call",
-    "--tell-folder": "tell_folder",
-    "--write-guard": "write_guard",
-    "--block-guard": "block_guard",
-    "--host-guard": "host_guard",
+    f"--{name.replace('_', '-')}": name for name in ("call", "tell_folder", "write_guard", "block_guard", "host_guard")
 }
-_LIMITS = {"--cpu": "cpu", "--memory": "memory", "--processes": "processes", "--seconds": "seconds"}
+_LIMITS = {f"--{name}": name for name in ("cpu", "memory", "processes", "seconds")}
+_WITH_VALUE = (*_LISTS, *_TEXTS, *_LIMITS)
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
@@ -166,22 +163,16 @@ def _read(flags: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     name = ""
     for word in flags:
-        if word.startswith("--") and word.partition("=")[0] in (
-            *_LISTS,
-            *_TEXTS,
-            *_LIMITS,
-            *_NETWORKS,
-            "--write-anywhere",
-        ):
+        if word.partition("=")[0] in (*_WITH_VALUE, *_NETWORKS, "--write-anywhere"):
             name, given, value = word.partition("=")
             found.setdefault(name, [])
             if given:
                 found[name].append(value)
-        elif name in _LISTS or (name in (*_TEXTS, *_LIMITS) and not found[name]):
+        elif name in _LISTS or (name in _WITH_VALUE and not found[name]):
             found[name].append(word)
         else:
             raise UsageError(f"unknown argument `{word}`; put the command after `--`")
-    empty = next((flag for flag in (*_LISTS, *_TEXTS, *_LIMITS) if found.get(flag) == []), None)
+    empty = next((flag for flag in _WITH_VALUE if found.get(flag) == []), None)
     if empty:
         raise UsageError(f"{empty}: a value is missing")
     return found
@@ -201,7 +192,7 @@ def _policy(found: dict[str, list[str]]) -> Policy:
     if "--write-anywhere" in found:
         given["write"] = None
     given["limits"] = {_LIMITS[flag]: _limit(flag, found[flag][-1]) for flag in _LIMITS if flag in found}
-    given["network"] = next((_NETWORKS[name] for name in ("--no-network", "--loopback") if name in found), "all")
+    given["network"] = next((kind for flag, kind in _NETWORKS.items() if flag in found), "all")
     return Policy(**given)  # type: ignore[arg-type]  # the names and types of the two tables
 
 

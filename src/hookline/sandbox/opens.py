@@ -123,9 +123,7 @@ class OpenCalls(WriteJudge):
         with OpenedPath("", os.open(place.name, _LOOK, dir_fd=place.folder.fd)) as file:
             path = name_of(file.fd)
             if flags & syscalls.O_WRITES:
-                self._judge_path(path, OPENS)
-                if not self._holds(path):
-                    raise RefusedCall(outside(self._line.policy, "write", path))
+                self._judge_change(path)
             fd = os.open(file.opened, (flags & ~_MAKING) | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             self._note(NamedPlace(OpenedPath(path), "."), flags, fd)
             return fd

@@ -85,6 +85,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     def intersected(self, other: Policy) -> Policy:
         """What both policies allow; the sockets and tokens that either of them grants."""
         network, hosts = self._shared_network(other)
+        limits = (*self.limits.items(), *other.limits.items())
         return Policy(
             _both(self.write, other.write),
             read=_both(self.read, other.read),
@@ -93,7 +94,9 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             hosts=hosts,
             tokens=tuple(dict.fromkeys([*self.tokens, *other.tokens])),
             sockets=tuple(dict.fromkeys([*self.sockets, *other.sockets])),
-            limits={**self.limits, **other.limits, **_lowest(self.limits, other.limits)},
+            limits={
+                name: min(most, self.limits.get(name, most), other.limits.get(name, most)) for name, most in limits
+            },
             hide=tuple(dict.fromkeys([*self.hide, *other.hide])),
             protect=tuple(dict.fromkeys([*self.protect, *other.protect])),
             show=self._shared("show", other),
@@ -133,10 +136,6 @@ def records(data: bytes) -> list[list[str]]:
     """The arguments of every policy that was recorded."""
     found = [part for part in data.split(b"\0\0") if part]
     return [part.decode("utf-8", "surrogateescape").split("\0") for part in found]
-
-
-def _lowest(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
-    return {name: min(first[name], second[name]) for name in first.keys() & second.keys()}
 
 
 def _both(first: tuple[str, ...] | None, second: tuple[str, ...] | None) -> tuple[str, ...] | None:

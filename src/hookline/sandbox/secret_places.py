@@ -58,7 +58,9 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
     found = [
         os.path.realpath(path)
         for path, text in _rows(environ)
-        if os.path.lexists(path) and _readable(path) and (not text or _holds(path, text.encode()))
+        if os.path.lexists(path)
+        and (os.access(path, os.R_OK) or os.access(path, os.X_OK))
+        and (not text or _holds(path, text.encode()))
     ]
     return list(dict.fromkeys(found))
 
@@ -82,10 +84,6 @@ def _rows(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for place, text in _PLACES:
         base = next((base for base, value in moved.items() if value and place.startswith(base + "/")), "~")
         yield place.replace(base, moved.get(base) or home, 1), text
-
-
-def _readable(path: str) -> bool:
-    return os.access(path, os.R_OK) or os.access(path, os.X_OK)
 
 
 def _holds(path: str, text: bytes) -> bool:
@@ -163,7 +161,9 @@ def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
     places = [*(path for path in places if not inside_any(path, shown)), *policy.hide]
     inside = [path for path in places if inside_any(path, writable)]
     outside = [path for path in places if path not in inside]
-    known = [*shown, *(path for path in _public(outside) if policy.read is None or inside_any(path, policy.read))]
+    homes = [place for place in outside if place.endswith("/.ssh")]
+    public = [f"{place}/{name}" for place in homes for name in names_in(place) if _is_public(name)]
+    known = [*shown, *(path for path in public if policy.read is None or inside_any(path, policy.read))]
     if policy.read is None:
         outside += [path for path in SHARED if not inside_any(path, (*writable, *shown))]
         named = [part for name, value in environ.items() if _names(name) for part in value.split(":")]
@@ -175,16 +175,8 @@ def _names(variable: str) -> bool:
     return variable.endswith(_NAMING) and variable not in ("TMPDIR", "OLDPWD")
 
 
-def _public(places: Iterable[str]) -> list[str]:
-    """What may be read although it lies in a place that is hidden."""
-    found: list[str] = []
-    for place in places:
-        if place.endswith("/.ssh"):
-            found += [f"{place}/{name}" for name in names_in(place) if _is_public(name)]
-    return found
-
-
 def _is_public(name: str) -> bool:
+    """Whether a name in `~/.ssh` may be read although that place is hidden."""
     return name in _PUBLIC or name.endswith(".pub")
 
 

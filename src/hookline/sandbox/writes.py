@@ -76,6 +76,12 @@ class WriteJudge:
     def _refuse(self, path: str, problem: str) -> None:
         raise RefusedCall(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
 
+    def _judge_change(self, path: str) -> None:
+        """Judge a file that is open, and is about to be written."""
+        self._judge_path(path, OPENS)
+        if not self._holds(path):
+            raise RefusedCall(outside(self._line.policy, "write", path))
+
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
 
@@ -208,9 +214,7 @@ class NameCalls(WriteJudge):
         with resolve_in_process(thread, syscalls.AT_FDCWD, text) as file:
             if file.fd < 0:
                 raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
-            self._judge_path(file.path, OPENS)
-            if not self._holds(file.path):
-                raise RefusedCall(outside(self._line.policy, "write", file.path))
+            self._judge_change(file.path)
             os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
             self._line.saw("written", file.path)
 

@@ -115,7 +115,7 @@ class _WaitingCrew:
             signals.default(signals.INT, signals.QUIT)
             crew = run.Crew(self._take_or_report)
             self._keep(self._launcher)
-            message, descriptors = _receive(self._launcher)
+            message, descriptors = template.receive(self._launcher, 1, FREE + 2)
             if message:
                 status, errors = descriptors
                 code = confined_line.FAILED
@@ -156,7 +156,9 @@ class _WaitingCrew:
         status, order, *given = descriptors
         os.write(status, self._pid.to_bytes(4, "little"))
         folder, words, variables, targets, *state = _read(order)
-        _install(given, targets)
+        for fd, target in zip(given, targets, strict=True):  # where the line has them
+            os.dup2(fd, target)
+            os.close(fd)
         if state:  # by `launcher.c`, which knows bytes only
             folder, words, variables = _decoded(folder, words, variables)
             _take_over(*state)
@@ -191,10 +193,6 @@ def _rehearse() -> None:
     judge.judge("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments))
 
 
-def _receive(channel: _socket.socket) -> tuple[bytes, list[int]]:
-    return template.receive(channel, 1, FREE + 2)
-
-
 def _note(*values: object) -> int:
     fd = os.memfd_create("line")
     os.write(fd, marshal.dumps(values))  # type: ignore[arg-type]  # texts and lists of them
@@ -217,10 +215,3 @@ def _take_over(state: bytes) -> None:
     os.umask(mask)
     for which, (soft, hard) in enumerate(zip(limits[::2], limits[1::2], strict=True)):
         kernel.limit(0, which, soft, hard)
-
-
-def _install(given: list[int], targets: list[int]) -> None:
-    """Put descriptors where the line has them."""
-    for fd, target in zip(given, targets, strict=True):
-        os.dup2(fd, target)
-        os.close(fd)
