@@ -6,19 +6,19 @@ import base64
 import codecs
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from hookline.core.hooks.tools import EDITING
+from hookline.display import one_line
 from hookline.guards.detect import names_a_secret
-from hookline.guards.flow.lines import PERSISTS, TALKS, LineFlow, flow_of, hosts_in, is_secret
+from hookline.guards.flow.lines import PERSISTS, TALKS, LineFlow, flow_of, is_secret
 from hookline.guards.flow.store import FlowStore, Origin, ReadText
-from hookline.guards.flow.values import addresses, contains, flat, fold, key_of, sentence_at
+from hookline.guards.flow.values import addresses, contains, flat, fold, hosts_in, key_of, sentence_at
 from hookline.guards.flow.words import CODE, asks_for, is_effect, tokens
 from hookline.guards.tool_inputs import lines_of, paths_in
 
 Level = Literal["ask", "deny"]
-Found = tuple[Level, str, str, tuple[str, ...], str, str]
 _WRITERS = EDITING | {"apply_patch"}
 _SHELLS = re.compile(r"(?i)bash|shell|terminal|exec|run_command|monitor")
 _WEB = re.compile(r"(?i)web_?(?:fetch|search)|browser?|fetch|navigate")
@@ -28,9 +28,26 @@ _ASKS_SECRET, _ASKS_INSTALL, _MANIFEST = (
     re.compile(CODE[name], re.IGNORECASE) for name in ("asks_secret", "asks_install", "manifest")
 )
 _SECRET_VALUE = re.compile(r"(?P<name>[\w.-]+)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s\"'=#]{8,})")
-_LEAST_TOLD = 10
-_LEAST_SECRET = 6
-_LEAST_NAME = 4
+_LEAST_TOLD, _LEAST_SECRET, _LEAST_NAME = 10, 6, 4
+_LONGEST_SENTENCE = 240
+_QUOTES = str.maketrans("`'\"\\", "    ")
+
+
+class FlowFinding(NamedTuple):
+    """A doubt about a call; `keys` are what an approval of it covers."""
+
+    level: Level
+    rule: str
+    why: str
+    keys: tuple[str, ...] = ()
+    source: str = ""
+    sentence: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What the user reads: the doubt, and the sentence that told the agent so, with its source."""
+        told = f'; {self.source} says: "{one_line(self.sentence, _LONGEST_SENTENCE)}"' if self.sentence else ""
+        return f"{self.why}{told}"
 
 
 def origin_of(tool: str, arguments: Mapping[str, Any]) -> Origin:
@@ -74,7 +91,7 @@ class CodeFlow:
         """Whether a tool is for running lines or writing files of the project: the user need not ask for each call."""
         return tool in _WRITERS or (_SHELLS.search(tool) is not None and bool(_lines(tool, arguments)))
 
-    def findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[Found]:
+    def findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         """What speaks against a call."""
         lines, everything = _lines(tool, arguments), "\n".join(flat(arguments))
         paths = [path for _, path in paths_in(dict(arguments))]
@@ -92,7 +109,7 @@ class CodeFlow:
             kinds = (kind for kind, names in CODE["publishes"].items() if set(tokens(tool)) & set(names.split()))
             yield from self._publish(next(kinds, ""))
 
-    def _line(self, line: str, flow: LineFlow) -> Iterator[Found]:
+    def _line(self, line: str, flow: LineFlow) -> Iterator[FlowFinding]:
         store, told = self._store, self._told(line)
         strange = [host for host in flow.hosts if not self._is_known(host)]
         where = ", ".join(strange or flow.hosts) or "an address that is made when it runs"
@@ -113,7 +130,7 @@ class CodeFlow:
         if flow.persists:
             yield from self._persist(flow.persists, told)
 
-    def _obeyed(self, line: str, flow: LineFlow, told: ReadText | None, *, sends_away: bool) -> Iterator[Found]:
+    def _obeyed(self, line: str, flow: LineFlow, told: ReadText | None, *, sends_away: bool) -> Iterator[FlowFinding]:
         """A line that a text tells the agent to run, and code that comes from the network."""
         also_risky = flow.secret or sends_away or flow.persists
         prompt = self._store.prompt
@@ -129,7 +146,7 @@ class CodeFlow:
         if flow.remote_code and not wanted and (self._store.has_outside() or told):
             yield _found("ask", "remote code", "code from the network would run after a text from outside", told, line)
 
-    def _removed(self, path: str) -> Iterator[Found]:
+    def _removed(self, path: str) -> Iterator[FlowFinding]:
         """What a text speaks of removing, and the user does not."""
         name = fold(path.rstrip("/").rpartition("/")[2])
         if len(name) < _LEAST_NAME or contains(self._store.folded_prompt, name) >= 0:
@@ -137,22 +154,21 @@ class CodeFlow:
         for text in self._store.texts:
             if contains(text.folded, name) >= 0:
                 found = _found("ask", "echo", f"a text speaks of removing `{path}`, and you did not", text, name)
-                by_line = text.origin != "inside" and re.search(r"\brm\b", found[5])
-                if by_line or asks_for(found[5], frozenset({"delete"})):
+                by_line = text.origin != "inside" and re.search(r"\brm\b", found.sentence)
+                if by_line or asks_for(found.sentence, frozenset({"delete"})):
                     yield found
                     return
 
-    def _egress(self, strange: list[str], where: str) -> Iterator[Found]:
+    def _egress(self, strange: list[str], where: str) -> Iterator[FlowFinding]:
         store = self._store
         source = next((text for text in store.texts for host in strange if contains(text.folded, host) >= 0), None)
         if store.secret_read:
             yield _found("deny", "egress", f"{store.secret_read} was read, and data would go to {where}", source)
-        elif store.has_outside():
-            yield _found("deny", "egress", f"data would go to {where}, which you did not name", source, *strange[:1])
-        elif source is not None:
-            yield _found("deny", "egress", f"data would go to {where}, which comes from a file", source, strange[0])
+        elif source or store.has_outside():
+            doubt = "you did not name" if store.has_outside() else "comes from a file"
+            yield _found("deny", "egress", f"data would go to {where}, which {doubt}", source, *strange[:1])
 
-    def _write(self, paths: list[str], everything: str) -> Iterator[Found]:
+    def _write(self, paths: list[str], everything: str) -> Iterator[FlowFinding]:
         for path in paths:
             if self._has_secret(everything) and not is_secret(path):
                 yield _found("ask", "secret", f"{self._secret} would be written to {path}")
@@ -164,14 +180,14 @@ class CodeFlow:
             if _MANIFEST.search(path):
                 yield from self._dependency(everything.replace(path, ""))
 
-    def _dependency(self, added: str) -> Iterator[Found]:
+    def _dependency(self, added: str) -> Iterator[FlowFinding]:
         """A package that only a text from outside named: its name says nothing of who publishes it."""
         for name in sorted(set(re.findall(r"[A-Za-z][\w.-]{3,}(?=\s*[=<>~^!@:\"'\]]|\s*$)", added, re.MULTILINE))):
             source = self._outside_with(name)
             if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
-    def _persist(self, what: str, told: ReadText | None) -> Iterator[Found]:
+    def _persist(self, what: str, told: ReadText | None) -> Iterator[FlowFinding]:
         stem = what.strip("/. ").split("/")[-1].lower()
         words = [stem, *(word for word in re.split(r"[._ -]+|config", stem) if len(word) >= 5)]
         spoken = any(word in self._store.folded_prompt for word in words) or re.search(
@@ -181,14 +197,14 @@ class CodeFlow:
             why = f"`{what}` would be changed; you did not speak of it"
             yield _found("deny" if told else "ask", "persistence", why, told, what)
 
-    def _publish(self, what: str) -> Iterator[Found]:
+    def _publish(self, what: str) -> Iterator[FlowFinding]:
         if self._store.secret_read and what in ("gist", "comment", "issue"):
             yield _found("ask", "publish", f"{self._store.secret_read} was read, and this publishes text")
         asked = re.search(rf"\b(?:{CODE['asks'].get(what, what)})", self._store.prompt, re.IGNORECASE)
         if what not in ("", "push") and self._store.has_outside() and not asked:  # a push to its own remote is work
             yield _found("ask", "publish", f"you did not ask for a {what}, and a text from outside was read")
 
-    def _fetch(self, everything: str) -> Iterator[Found]:
+    def _fetch(self, everything: str) -> Iterator[FlowFinding]:
         if self._has_secret(everything):
             yield _found("deny", "secret", f"{self._secret} is in the address")
         read = {key for text in self._store.texts for key in text.found}
@@ -230,9 +246,6 @@ class CodeFlow:
         return any(word in one for word in spoken for one in words)
 
 
-_QUOTES = str.maketrans("`'\"\\", "    ")
-
-
 def _squeezed(text: str) -> str:
     return " ".join(text.translate(_QUOTES).split())
 
@@ -248,10 +261,10 @@ def _spellings(secret: str) -> set[str]:
     return {one for one in found if len(one) >= _LEAST_SECRET}
 
 
-def _found(level: Level, rule: str, why: str, told: ReadText | None = None, about: str = "") -> Found:
+def _found(level: Level, rule: str, why: str, told: ReadText | None = None, about: str = "") -> FlowFinding:
     """A finding with the sentence that told the agent so, if one did: where it speaks of this."""
+    found, words = FlowFinding(level, rule, why, (f"{rule}:{why}",)), fold(about)
     if told is None:
-        return level, rule, why, (f"{rule}:{why}",), "", ""
-    words = fold(about)
+        return found
     at = max(told.folded.find(words), told.folded.find(words[:_LEAST_TOLD]), 0)
-    return level, rule, why, (f"{rule}:{why}",), told.source, sentence_at(told.text, at)
+    return found._replace(source=told.source, sentence=sentence_at(told.text, at))

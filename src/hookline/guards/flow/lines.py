@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from hookline.core.shell import SimpleCommand, parse_line, writes
-from hookline.guards.flow.values import addresses, url_parts
+from hookline.guards.flow.values import addresses, hosts_in
 from hookline.guards.flow.words import CODE
 from hookline.guards.line_reads import reads_of
 
@@ -20,12 +20,14 @@ _SECRET_PATH, _SECRET_WORDS, _SECRET_CALLS, PERSISTS, _UPLOADS, TALKS, _OUTSIDE 
 _INSTALLERS, _INSTALLS, _RUNNERS, _INTERPRETERS, _FORGE = (
     frozenset(CODE[name].split()) for name in ("installers", "installs", "runners", "interpreters", "forge")
 )
+_ADDS = re.compile("git (?:add|commit)")
 _REMOVERS = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "dd", "mkfs"})
+_PLACERS = frozenset({"chmod", "ln", "cp", "mv", "install", "tee", "sed"})
 _HOST = re.compile(r"(?:[\w.-]+@)?([\w-]+(?:\.[\w-]+)+):?")
 _BUCKET = re.compile(r"(?:s3|gs|az)://")
 _STAYS = re.compile(
-    r"systemctl (?:--user )?enable|git config (?:--global|--system|.*(?:hooksPath|alias\.|insteadOf))"
-)  # fmt: skip
+    r"systemctl (?:--user )?enable|git config (?:--(?:global|system)|.*(?:hooksPath|alias\.|insteadOf))"
+)
 _WRITES_API = re.compile(r"api .*(?:-X\s*(?:POST|PUT|PATCH|DELETE)|-[fF]\b|--field|--input)")
 _AT_HOST = re.compile(r"(?:[\w.-]+@)([\w.-]+):|(?:ssh|git)://(?:[\w.-]+@)?([\w.-]+)")
 
@@ -69,16 +71,12 @@ def flow_of(line: str) -> LineFlow:
         carries=carries,
         publish=next((end[2] for end in ends if end[2]), ""),
         remote_code=bool(installs) or (downloads and _runs_download(commands)),
-        secret=reads_secret(line),
+        secret=_reads_secret(line),
         persists=_persists(line, commands),
         outside=any(_OUTSIDE.fullmatch(part.text) for part in commands),
         opaque=bool(parsed.code or parsed.evaluates),
-        adds_secret=any(
-            part.text.startswith(("git add", "git commit")) and any(map(is_secret, part.words)) for part in commands
-        ),
-        removes=tuple(
-            word for part in commands if part.name in _REMOVERS for word in part.words[1:] if word[:1] != "-"
-        ),
+        adds_secret=any(_ADDS.match(part.text) and any(map(is_secret, part.words)) for part in commands),
+        removes=tuple(word for part in commands if part.name in _REMOVERS for word in _operands(part.words[1:])),
         only_installs=len(commands) == len(installs) == 1 and "index" not in line and "://" not in line,
     )
 
@@ -88,8 +86,7 @@ def is_secret(path: str) -> bool:
     return _SECRET_PATH.search(path.replace("$HOME", "~").replace("${HOME}", "~")) is not None
 
 
-@lru_cache(maxsize=512)
-def reads_secret(line: str) -> bool:
+def _reads_secret(line: str) -> bool:
     """Whether a line looks at a secret: a file, a variable, a store of secrets."""
     read = reads_of(line)
     pieces = (piece for word in re.split(r"\s+", line) for piece in re.split(r"[=@:(),'\"<>;|&`]", word))
@@ -98,11 +95,6 @@ def reads_secret(line: str) -> bool:
         or _SECRET_WORDS.search(line) is not None
         or any(_SECRET_CALLS.match(part.text) for part in parse_line(line).commands)
     )
-
-
-def hosts_in(text: str) -> Iterator[str]:
-    """The hosts of the addresses in a text."""
-    yield from (parts[0] for one in addresses(text) if one.kind == "url" and (parts := url_parts(one.text)))
 
 
 def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
@@ -118,15 +110,15 @@ def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
         return [*urls, *(word for word in words if re.fullmatch(r"[\w-]+(?:\.[\w-]+)+", word))], True, ""
     if kind in ("copy", "ssh"):
         return _copy(part.name, words, later=later, fed=fed)
-    if kind == "lookup":
-        return urls, later, ""
     if kind == "mail":
         return [one.text.partition("@")[2] for word in words for one in addresses(word)], True, ""
     if kind == "git":
         return _git(words, urls)
-    if kind in ("forge", "registry"):
-        return [], False, _published(kind, words)
-    return [], False, ""
+    return (urls, later, "") if kind == "lookup" else ([], False, _published(kind, words))
+
+
+def _operands(words: Sequence[str]) -> list[str]:
+    return [word for word in words if not word.startswith("-")]
 
 
 def _copy(name: str, words: Sequence[str], *, later: bool, fed: bool) -> tuple[list[str], bool, str]:
@@ -134,13 +126,12 @@ def _copy(name: str, words: Sequence[str], *, later: bool, fed: bool) -> tuple[l
     if name == "ssh":
         far = far or [word for word in words if _HOST.fullmatch(word)][:1]
     hosts = [match[1] if (match := _HOST.match(word)) and "://" not in word else word for word in far]
-    last = next((word for word in reversed(words) if not word.startswith("-")), "")
-    sends = later or fed if name == "ssh" else bool(far and last in far) or name == "rclone"
+    sends = later or fed if name == "ssh" else bool(set(far) & set(_operands(words)[-1:])) or name == "rclone"
     return hosts, sends, ""
 
 
 def _git(words: Sequence[str], urls: list[str]) -> tuple[list[str], bool, str]:
-    rest = [word for word in words if not word.startswith("-")]
+    rest = _operands(words)
     far = urls + [match[1] or match[2] for word in words if (match := _AT_HOST.match(word))]
     if rest[:1] == ["push"]:
         return far, bool(far), "push"
@@ -151,10 +142,10 @@ def _git(words: Sequence[str], urls: list[str]) -> tuple[list[str], bool, str]:
 def _published(kind: str, words: Sequence[str]) -> str:
     if kind == "registry":
         return "release" if words[:1] and words[0] in ("publish", "upload", "push") else ""
-    action = words[1] if len(words) > 1 else ""
+    action = words[1] if kind == "forge" and len(words) > 1 else ""
     if action in _FORGE:
         return action if action in ("comment", "review", "merge") else words[0]
-    return "comment" if _WRITES_API.match(" ".join(words)) else ""
+    return "comment" if kind == "forge" and _WRITES_API.match(" ".join(words)) else ""
 
 
 def _installs(part: SimpleCommand) -> bool:
@@ -163,7 +154,7 @@ def _installs(part: SimpleCommand) -> bool:
     if part.name not in _INSTALLERS or not (part.name in _RUNNERS or set(words[:3]) & _INSTALLS):
         return False
     own = _INSTALLS | {"pip", ".", "tool", "run"}
-    packages = [word for word in words if not word.startswith("-") and word not in own]
+    packages = [word for word in _operands(words) if word not in own]
     listed = any(word.endswith((".txt", ".toml", ".lock")) for word in packages) or not packages
     return not listed or any("index" in word or "registry" in word for word in words)
 
@@ -190,11 +181,10 @@ def _runs_download(commands: Sequence[SimpleCommand]) -> bool:
 def _persists(line: str, commands: Sequence[SimpleCommand]) -> str:
     places = [match.group() for target in writes(line).targets if (match := PERSISTS.search(target))]
     for part in commands:
-        text = part.text
         if part.name in ("crontab", "at", "launchctl") and part.words[1:] != ("-l",):
             places.append(part.name)
-        elif _STAYS.match(text):
-            places.append(text[:40])
-        elif part.name in ("chmod", "ln", "cp", "mv", "install", "tee", "sed") and (match := PERSISTS.search(text)):
+        elif _STAYS.match(part.text):
+            places.append(part.text[:40])
+        elif part.name in _PLACERS and (match := PERSISTS.search(part.text)):
             places.append(match.group())
     return places[0] if places else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from hookline.display import one_line
-from hookline.guards.flow.coding import CodeFlow, Level
+from hookline.guards.flow.coding import CodeFlow, FlowFinding, Level
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
 from hookline.guards.flow.record import call_hash
 from hookline.guards.flow.store import FlowRow, FlowStore, ReadText
@@ -21,7 +21,7 @@ from hookline.guards.flow.values import (
     day_named,
     flat,
     fold,
-    host_named,
+    hosts_in,
     key_of,
     kind_of,
     leaves,
@@ -30,6 +30,7 @@ from hookline.guards.flow.values import (
     postal,
     sentence_at,
     several,
+    url_parts,
 )  # fmt: skip
 from hookline.guards.flow.words import (
     BROWSES,
@@ -37,10 +38,8 @@ from hookline.guards.flow.words import (
     KINDS,
     LINKS,
     asks_for,
-    hands_over,
-    is_id,
     languages,
-    leaves_details,
+    leaves_to_document,
     names_tool,
     row,
     thing_missing,
@@ -52,25 +51,8 @@ Doubt = Literal["", "third", "delegated", "text", "unknown"]
 _SENDS = frozenset({"send", "post", "share", "invite"})
 _GENTLE = frozenset({"create", "update", "send", "post", "invite", "schedule", "move"})
 _TOUCHES = frozenset({"update", "delete", "cancel", "move", "return", "merge"})
-_LONGEST_SENTENCE = 240
 _MOST_VALUES = 200
-
-
-class FlowFinding(NamedTuple):
-    """A doubt about a call; `keys` are what an approval of it covers."""
-
-    level: Level
-    rule: str
-    why: str
-    keys: tuple[str, ...] = ()
-    source: str = ""
-    sentence: str = ""
-
-    @property
-    def reason(self) -> str:
-        """What the user reads: the doubt, and the sentence that told the agent so, with its source."""
-        told = f'; {self.source} says: "{one_line(self.sentence, _LONGEST_SENTENCE)}"' if self.sentence else ""
-        return f"{self.why}{told}"
+Verbs = frozenset[str]
 
 
 class CallArgument(NamedTuple):
@@ -89,15 +71,13 @@ class FlowJudge:
 
     def judge(self, tool: str, arguments: Mapping[str, Any]) -> FlowFinding | None:
         """What speaks against a call, the worst; a question is kept, so that its answer can be recognized."""
-        store = self._store
-        store.refresh()
-        if not store.untrusted:
-            store.put(FlowRow("called"))
+        if not self._store.untrusted:
+            self._store.put(FlowRow("called"))
             return None
         findings = list(self._findings(tool, arguments))
         worst = self._worst(findings)
         if worst is not None or (self._config.is_effect(tool) and self._places(tool, arguments)):
-            store.put(self._judged(tool, arguments, worst, findings))
+            self._store.put(self._judged(tool, arguments, worst, findings))
         return worst
 
     def _worst(self, findings: list[FlowFinding]) -> FlowFinding | None:
@@ -108,7 +88,7 @@ class FlowJudge:
         told = next((one for one in findings if one.sentence), worst)  # whichever rule decides, the sentence is shown
         worst = worst if worst.sentence else worst._replace(source=told.source, sentence=told.sentence)
         doubts = {one.rule for one in findings}
-        if denied is None and {"destination", "intent"} <= doubts and not hands_over(self._store.prompt):
+        if denied is None and {"destination", "intent"} <= doubts and not self._hands_over():
             return worst._replace(level="deny", why=f"{worst.why}; nor did you ask for such an action")
         keys = {key for one in findings for key in one.keys}
         return None if denied is None and keys and keys <= self._store.approved else worst
@@ -148,7 +128,7 @@ class FlowJudge:
 
     def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         code = CodeFlow(self._store)
-        yield from (FlowFinding(*found) for found in code.findings(tool, arguments))
+        yield from code.findings(tool, arguments)
         if tool in row("own_tools"):  # planning and helpers of the agent itself reach no one
             return
         if self._config.fetches(tool, arguments):
@@ -157,11 +137,10 @@ class FlowJudge:
             if (word := unspoken_secret(tool, self._store.folded_prompt, reads=True)) and self._store.prompts:
                 yield FlowFinding("ask", "intent", f"you did not speak of a {word}", (f"intent:{tool}",))
             return
-        given = self._arguments(tool, arguments)
-        doubts = [found for one in given if one.role == "to" and one.value.strip() for found in self._destination(one)]
+        doubts = [found for one in self._places(tool, arguments) for found in self._destination(one)]
         yield from doubts
         if not code.is_about(tool, arguments):
-            yield from self._unasked(tool, given, doubted=bool(doubts))
+            yield from self._unasked(tool, self._arguments(tool, arguments), doubted=bool(doubts))
 
     def _unasked(self, tool: str, given: list[CallArgument], *, doubted: bool) -> Iterator[FlowFinding]:
         """What the user did not ask for, and what goes out with it."""
@@ -206,7 +185,7 @@ class FlowJudge:
     def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
         """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
         is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
-        left = leaves_details(self._store.prompt)
+        left = leaves_to_document("details_in", self._store.prompt)
         only = (left or text.direct) and self._is_the_only_one(text, place.value)
         return only or (is_word and left and text.direct)
 
@@ -229,8 +208,7 @@ class FlowJudge:
         if not doubt:
             return
         shown, key = f"`{one_line(place.value, 100)}` ({place.name})", (key_of(place.value),)
-        seen = self._store.seen(place.value)
-        source, sentence = _quoted(seen[0], place.value) if seen else ("", "")
+        source, sentence = self._told(place.value)
         # a plain name is looked up in a closed directory; a street or the number of an account in a text reaches anyone
         is_number = doubt == "text" and re.search(r"\d{6}", place.value)
         is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not is_number
@@ -246,24 +224,22 @@ class FlowJudge:
             why = f"{shown} comes from the text of {source}, not from you"
         yield FlowFinding(level, "destination", why, key, source, sentence)
 
+    def _told(self, value: str) -> tuple[str, str]:
+        """The first text in which a value stands, and the sentence there."""
+        return next((_quoted(text, value) for text in self._store.seen(value)), ("", ""))
+
     def _touched(self, one: CallArgument) -> Iterator[FlowFinding]:
         """What is changed or removed must not be known from a text alone."""
         is_id = one.role == "target" and tokens(one.name)[-1:] in (("id",), ("ids",), ("number",))
         if is_id and self._doubt(one) == "text":
-            told = _quoted(self._store.seen(one.value)[0], one.value)
+            told = self._told(one.value)
             why = f"`{one_line(one.value, 100)}` ({one.name}) comes from the text of {told[0]}, not from you"
             yield FlowFinding("ask", "target", why, (key_of(one.value),), *told)
 
     # -- who asked ---------------------------------------------------------------------------------------------------
 
     def _intent(
-        self,
-        tool: str,
-        verbs: frozenset[str],
-        given: list[CallArgument],
-        echo: FlowFinding | None,
-        *,
-        handed_over: bool,
+        self, tool: str, verbs: Verbs, given: list[CallArgument], echo: FlowFinding | None, *, handed_over: bool
     ) -> Iterator[FlowFinding]:
         prompt, key = self._store.prompt, (f"intent:{tool}",)
         told = (echo.source, echo.sentence) if echo else ("", "")
@@ -272,7 +248,7 @@ class FlowJudge:
             yield FlowFinding(level, "intent", f"you did not speak of a {word}", key, *told)
         elif verbs and not handed_over and not asks_for(prompt, verbs):
             wanted = "/".join(sorted(verbs))
-            level = "ask" if hands_over(prompt) else level
+            level = "ask" if self._hands_over() else level
             yield FlowFinding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
         elif not handed_over and (thing_missing(tool, verbs, prompt) if verbs else not names_tool(prompt, tool)):
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
@@ -282,12 +258,15 @@ class FlowJudge:
                 why = f"you did not name the day {one.value} ({one.name})"
                 yield FlowFinding("ask", "intent", why, (f"day:{one.value}",))
 
-    def _is_handed_over(self, tool: str, verbs: frozenset[str]) -> bool:
+    def _is_handed_over(self, tool: str, verbs: Verbs) -> bool:
         """Whether the user let a text that they named say what to do, and this is not money, removal or a secret."""
         gentle = bool(verbs) and verbs <= _GENTLE and not set(tokens(tool)) & row("money")
-        return gentle and hands_over(self._store.prompt) and any(text.direct for text in self._store.texts)
+        return gentle and self._hands_over() and any(text.direct for text in self._store.texts)
 
-    def _echo(self, tool: str, verbs: frozenset[str], given: list[CallArgument]) -> FlowFinding | None:
+    def _hands_over(self) -> bool:
+        return leaves_to_document("hands_over", self._store.prompt)
+
+    def _echo(self, tool: str, verbs: Verbs, given: list[CallArgument]) -> FlowFinding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
         prompt, folded = self._store.prompt, self._store.folded_prompt
         found: FlowFinding | None = None
@@ -312,8 +291,7 @@ class FlowJudge:
             doubt = self._doubt(CallArgument(one.name, address.text, "content"))
             if not doubt:
                 continue
-            seen = self._store.seen(address.text)
-            told = _quoted(seen[0], address.text) if seen else ("", "")
+            told = self._told(address.text)
             wanted = doubt in ("delegated", "unknown") or LINKS.search(self._store.prompt) or not self._store.prompts
             origin = f"comes from {told[0]}" if told[0] else "was not named by you or by a record"
             why = f"`{one_line(address.text, 100)}` in {one.name} {origin}"
@@ -324,7 +302,8 @@ class FlowJudge:
         given = [value for name, one in arguments.items() if is_address_argument(name) for value in flat(one)]
         for address in given:
             doubt = self._doubt(CallArgument("url", address, "to"))
-            if not doubt or host_named(self._store.prompt, address):
+            parts = url_parts(address)
+            if not doubt or (parts is not None and parts[0] in hosts_in(self._store.prompt)):
                 continue
             if doubt == "unknown":
                 why = f"`{one_line(address, 100)}` was put together after an untrusted text: it may carry data out"
@@ -361,4 +340,4 @@ def _speaks_of(sentence: str, value: str) -> bool:
     if len(value) >= 4:
         return True
     before = re.search(r"(\w[\w-]*)?\W{0,3}([#'\"`]?)" + re.escape(fold(value)) + r"(?![\w-])", fold(sentence))
-    return before is not None and (bool(before[2]) or is_id(before[1] or ""))
+    return before is not None and (bool(before[2]) or before[1] in row("ids"))

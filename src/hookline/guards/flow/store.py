@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -25,7 +24,7 @@ _MOST_TEXTS = 2 * 1024 * 1024
 _MOST_VOUCHED = 20_000
 _LARGEST = 256 * 1024 * 1024
 _OLD_SECONDS = 14 * 86_400
-UNTRUSTED_LETTERS = 10
+_UNTRUSTED_LETTERS = 10
 Origin = Literal["record", "inside", "outside", "secret"]
 
 
@@ -83,6 +82,8 @@ class FlowStore:
     def __init__(self, path: Path | None = None) -> None:
         self.path: Path | None = path
         self.prompts: list[str] = []
+        self.prompt: str = ""
+        self.folded_prompt: str = ""
         self.vouchers: dict[str, tuple[Voucher, str]] = {}
         self.texts: list[ReadText] = []
         self.approved: set[str] = set()
@@ -101,28 +102,13 @@ class FlowStore:
         self._identity: tuple[int, int] | None = None
         self.refresh()
 
-    @cached_property
-    def _prompt(self) -> tuple[str, str]:
-        text = "\n".join(self.prompts)
-        return text, fold(text)
-
-    @property
-    def prompt(self) -> str:
-        """What the user has said, all of it."""
-        return self._prompt[0]
-
-    @property
-    def folded_prompt(self) -> str:
-        """The same in the form in which names are compared."""
-        return self._prompt[1]
-
     @property
     def untrusted(self) -> bool:
         """Whether a text that the user did not write may have talked the agent into something.
 
         A call whose result was not seen (it is under way, the host hid it, it could not be kept) may have returned one.
         """
-        return self.letters >= UNTRUSTED_LETTERS or not self.began or self.called > self.results
+        return self.letters >= _UNTRUSTED_LETTERS or not self.began or self.called > self.results
 
     def put(self, row: FlowRow) -> None:
         """Keep a row: here, and for the other processes."""
@@ -162,27 +148,21 @@ class FlowStore:
                 self._apply(_rows.decode(line))
 
     def _apply(self, row: FlowRow) -> None:
-        handlers = {"begin": self._begin, "lost": self._lose, "called": self._count, "prompt": self._add_prompt,
-                    "result": self._add_result, "judged": self._add_judged}  # fmt: skip
-        handlers[row.kind](row)
-
-    def _begin(self, row: FlowRow) -> None:
-        self.began = True
-
-    def _count(self, row: FlowRow) -> None:
-        self.called += 1
-
-    def _lose(self, row: FlowRow) -> None:
-        self.letters = max(self.letters, UNTRUSTED_LETTERS)
-
-    def _add_prompt(self, row: FlowRow) -> None:
-        self.prompts.append(row.text)
-        self.__dict__.pop("_prompt", None)
+        self.began |= row.kind == "begin"
+        self.called += row.kind == "called"
+        if row.kind == "lost":
+            self.letters = max(self.letters, _UNTRUSTED_LETTERS)
+        elif row.kind == "prompt":
+            self.prompts.append(row.text)
+            self.prompt = "\n".join(self.prompts)
+            self.folded_prompt = fold(self.prompt)
+        elif row.kind in ("result", "judged"):
+            self.tools.setdefault(row.tool, set()).update(row.arguments)
+            (self._add_result if row.kind == "result" else self._add_judged)(row)
 
     def _add_result(self, row: FlowRow) -> None:
         self.results += 1
         self.letters += row.letters
-        self.tools.setdefault(row.tool, set()).update(row.arguments)
         if row.approved:
             self.approved.update(self._asked.pop(row.call, ()))
         for voucher in row.vouchers:
@@ -202,7 +182,6 @@ class FlowStore:
 
     def _add_judged(self, row: FlowRow) -> None:
         self.judged.append(row)
-        self.tools.setdefault(row.tool, set()).update(row.arguments)
         if row.level == "ask":
             self._asked[row.call] = row.keys
 

@@ -29,6 +29,7 @@ _UNSEEN = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD, 0x180E, *
 _ALPHABETS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - reads better than quotes
 _END = ".,;:!?)'\""
+_BEFORE, _AFTER = re.compile(r"[\w@][.+-]?\Z"), re.compile(r"[.+-]?[\w@]")
 
 
 class FoundAddress(NamedTuple):
@@ -38,20 +39,18 @@ class FoundAddress(NamedTuple):
     text: str
 
 
-def clean(text: object) -> str:
+def clean(text: str) -> str:
     """A text as it is kept and looked through: paragraphs on a line each, nothing that does not show."""
-    plain = str(text)
-    if not plain.isascii():
-        plain = unicodedata.normalize("NFKC", plain).translate(_UNSEEN)
-    return "\n".join(filter(None, (" ".join(part.split()) for part in re.split(r"\n\s*\n", plain))))
+    return "\n".join(filter(None, (" ".join(part.split()) for part in re.split(r"\n\s*\n", _visible(text)))))
 
 
-def fold(text: object) -> str:
+def _visible(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_UNSEEN)
+
+
+def fold(text: str) -> str:
     """The form in which two spellings are the same name for the system that gets it."""
-    plain = str(text)
-    if not plain.isascii():
-        plain = unicodedata.normalize("NFKC", plain)
-    return " ".join(plain.split()).casefold()
+    return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
 
 
 def url_parts(text: str) -> tuple[str, str] | None:
@@ -90,9 +89,7 @@ def key_of(value: str) -> str:
 @lru_cache(maxsize=1024)
 def addresses(text: str) -> tuple[FoundAddress, ...]:
     """Every address in a free text."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_UNSEEN)
-    text = re.sub(r"(?<=[a-z])\.(?=[A-Z][a-z]+ )", ". ", text)  # a space forgotten after a full stop
+    text = re.sub(r"(?<=[a-z])\.(?=[A-Z][a-z]+ )", ". ", _visible(text))  # a space forgotten after a full stop
     found: list[FoundAddress] = []
     taken: list[tuple[int, int]] = []
     for kind, pattern in _PATTERNS:
@@ -103,19 +100,13 @@ def addresses(text: str) -> tuple[FoundAddress, ...]:
     return tuple(found)
 
 
-def _joins(char: str) -> bool:
-    return char.isalnum() or char in "_@"
-
-
 def contains(folded: str, needle: str) -> int:
     """Where a folded text has this value as a whole, or -1: `doe@x.com` is not in `john.doe@x.com`."""
     at = folded.find(needle) if needle else -1
     while at >= 0:
-        before, after = folded[max(at - 2, 0) : at], folded[at + len(needle) : at + len(needle) + 2]
-        joined = before and (_joins(before[-1]) or (before[-1] in ".+-" and len(before) > 1 and _joins(before[0])))
-        follows = after and (_joins(after[0]) or (after[0] in ".+-" and len(after) > 1 and _joins(after[1])))
+        joined = _BEFORE.search(folded, max(at - 2, 0), at) or _AFTER.match(folded, at + len(needle))
         wide = ord(needle[0]) > 0x2E7F or ord(needle[-1]) > 0x2E7F  # scripts that put no space between words
-        if wide or not (joined or follows):
+        if wide or not joined:
             return at
         at = folded.find(needle, at + 1)
     return -1
@@ -131,11 +122,9 @@ def names(text: str, folded: str, value: str) -> bool:
     return contains(folded, fold(value)) >= 0
 
 
-def host_named(text: str, value: str) -> bool:
-    """Whether a text names the host of this address."""
-    parts = url_parts(value)
-    hosts = {found[0] for one in addresses(text) if one.kind == "url" and (found := url_parts(one.text))}
-    return parts is not None and parts[0] in hosts
+def hosts_in(text: str) -> Iterator[str]:
+    """The hosts of the addresses in a text."""
+    yield from (parts[0] for one in addresses(text) if one.kind == "url" and (parts := url_parts(one.text)))
 
 
 def postal(text: str) -> str:
@@ -195,8 +184,6 @@ def day_named(folded: str, value: str) -> bool:
 
 def mixes_alphabets(text: str) -> bool:
     """Whether letters of look-alike alphabets stand side by side."""
-    if text.isascii():
-        return False
     return len({unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()} & _ALPHABETS) > 1
 
 

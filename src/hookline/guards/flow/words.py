@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 _TABLE: dict[str, Any] = msgspec.json.decode(Path(__file__).with_name("words.json").read_bytes())
 CODE: dict[str, Any] = _TABLE["code"]
 STREET: dict[str, str] = _TABLE["street"]
-GO_TO: re.Pattern[str] = re.compile(_TABLE["go_to"], re.IGNORECASE)
-BROWSES: re.Pattern[str] = re.compile(_TABLE["browses"], re.IGNORECASE)
-LINKS: re.Pattern[str] = re.compile(_TABLE["links"], re.IGNORECASE)
-MONEY_TO: re.Pattern[str] = re.compile(_TABLE["money_to"], re.IGNORECASE)
+GO_TO, BROWSES, LINKS, MONEY_TO = (
+    re.compile(_TABLE[name], re.IGNORECASE) for name in ("go_to", "browses", "links", "money_to")
+)
 KINDS: dict[str, re.Pattern[str]] = {
     kind: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE) for kind, words in _TABLE["kinds"].items()
 }
@@ -26,22 +25,14 @@ _SCRIPTS = {"zh": "[\u4e00-\u9fff]", "hi": "[\u0900-\u097f]", "ar": "[\u0600-\u0
 _FIRST_DECIDES = frozenset({"update", "move", "delete", "cancel", "return"})
 _NEEDS_THING = frozenset({"create", "update", "delete", "cancel", "move", "reserve"})
 _WORDS_FOR_LANGUAGE = 0.08
+_VERBS = {word: verb for verb, words in _TABLE["verbs"].items() for word in words.split()}
+_COMMON = {name: frozenset(words.split()) for name, words in _TABLE["common"].items()}
 
 
 @cache
 def row(name: str) -> frozenset[str]:
     """A row of the table that is a list of words."""
     return frozenset(_TABLE[name].split())
-
-
-@cache
-def _verbs() -> dict[str, str]:
-    return {word: verb for verb, words in _TABLE["verbs"].items() for word in words.split()}
-
-
-@cache
-def _common() -> dict[str, frozenset[str]]:
-    return {name: frozenset(words.split()) for name, words in _TABLE["common"].items()}
 
 
 @lru_cache(maxsize=2048)
@@ -55,7 +46,7 @@ def _first_verbs(tool: str) -> list[str]:
     """The first word of each part of the name (`fetch_and_send` has two) that says what is done: a class, or `read`."""
     found, waiting = [], True
     for word in tokens(tool):
-        verb = _verbs().get(word) or ("read" if word in row("read") else None)
+        verb = _VERBS.get(word) or ("read" if word in row("read") else None)
         if word in ("and", "then", "or"):
             waiting = True
         elif waiting and verb:
@@ -67,7 +58,7 @@ def _first_verbs(tool: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def is_effect(tool: str) -> bool:
     """Whether a tool changes or sends something, by its name; what is not known does."""
-    return _first_verbs(tool) != ["read"] if _first_verbs(tool) else True
+    return _first_verbs(tool) != ["read"]
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +83,7 @@ def languages(text: str) -> tuple[str, ...]:
     found = [name for name, letters in _SCRIPTS.items() if len(re.findall(letters, text)) >= 2]
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", text.lower())
     latin = [word for word in words[:400] if word[0] < "\u0250"]
-    for name, common in _common().items():
+    for name, common in _COMMON.items():
         if latin and sum(word in common for word in latin) >= max(1, _WORDS_FOR_LANGUAGE * len(latin)):
             found.append(name)
     return tuple(found) or (("en",) if len(latin) < 6 and text.isascii() else ())
@@ -100,11 +91,8 @@ def languages(text: str) -> tuple[str, ...]:
 
 def _speaks(patterns: dict[str, str], text: str) -> bool:
     """Whether a text has one of these words, in one of its languages."""
-    for name in languages(text) or patterns:
-        pattern = patterns.get(name)
-        if pattern and _compiled(pattern, bare=name in _SCRIPTS).search(text):
-            return True
-    return False
+    found = (name for name in languages(text) or patterns if patterns.get(name))
+    return any(_compiled(patterns[name], bare=name in _SCRIPTS).search(text) for name in found)
 
 
 @cache
@@ -114,9 +102,8 @@ def _compiled(pattern: str, *, bare: bool) -> re.Pattern[str]:
 
 def asks_for(text: str, verbs: frozenset[str]) -> bool:
     """Whether a text speaks of doing one of these."""
-    return any(
-        _speaks({name: table[verb] for name, table in _TABLE["asks"].items()}, text) for verb in verbs
-    )  # fmt: skip
+    asks = _TABLE["asks"].items()
+    return any(_speaks({name: table[verb] for name, table in asks}, text) for verb in verbs)
 
 
 def names_tool(text: str, tool: str) -> bool:
@@ -143,21 +130,7 @@ def unspoken_secret(tool: str, prompt: str, *, reads: bool = False) -> str | Non
     return None
 
 
-def hands_over(prompt: str) -> bool:
-    """Whether the user lets a document say what to do."""
-    return _speaks_raw(_TABLE["hands_over"], prompt)
-
-
-def leaves_details(prompt: str) -> bool:
-    """Whether the user says what to do and leaves the details to a document."""
-    return _speaks_raw(_TABLE["details_in"], prompt)
-
-
-def _speaks_raw(patterns: dict[str, str], text: str) -> bool:
-    found = (_compiled(patterns[name], bare=True) for name in languages(text) if name in patterns)
-    return any(pattern.search(text) for pattern in found)
-
-
-def is_id(word: str) -> bool:
-    """Whether a word announces the number of a thing."""
-    return word in row("ids")
+def leaves_to_document(what: Literal["hands_over", "details_in"], prompt: str) -> bool:
+    """Whether the user lets a document say what to do (`hands_over`), or says it and leaves the details to one."""
+    patterns = _TABLE[what]
+    return any(_compiled(patterns[name], bare=True).search(prompt) for name in languages(prompt) if name in patterns)
