@@ -9,8 +9,8 @@ from agentdojo.functions_runtime import FunctionsRuntime
 from agentdojo.task_suite.load_suites import get_suites
 
 from bench.flow.dojo import VERSION, plain
+from hookline.guards.flow import result_row
 from hookline.guards.flow.config import make_config
-from hookline.guards.flow.record import result_row
 from hookline.guards.flow.rules import FlowJudge
 from hookline.guards.flow.store import FlowRow, FlowStore, bounded
 from hookline.guards.flow.values import flat, key_of, kind_of, names

@@ -74,8 +74,8 @@ async def secrets() -> Measured:
 
 async def flow() -> Measured:
     """Judging in a process that stays, and (in the note) in one that starts and reads the session's file."""
+    from hookline.guards.flow import result_row
     from hookline.guards.flow.config import FlowConfig
-    from hookline.guards.flow.record import result_row
     from hookline.guards.flow.rules import FlowJudge
     from hookline.guards.flow.store import FlowRow, FlowStore
 

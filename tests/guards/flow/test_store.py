@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hookline.guards.flow import result_row
 from hookline.guards.flow.config import FlowConfig
-from hookline.guards.flow.record import result_row
 from hookline.guards.flow.store import FlowRow, FlowStore, store_path
 from tests.guards.flow.agent import Agent
 

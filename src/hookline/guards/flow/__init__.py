@@ -9,9 +9,11 @@ content is right.
 
 from __future__ import annotations
 
+import json
+import re
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,6 +21,7 @@ from hookline.core.files import state_folder
 from hookline.core.hooks import Hook, hook
 from hookline.core.hooks.declare import declared
 from hookline.core.hooks.tools import EDITING
+from hookline.errors import extra
 from hookline.events import (
     Event,
     PostToolUse,
@@ -28,15 +31,30 @@ from hookline.events import (
     UserPromptSubmit,
 )  # fmt: skip
 from hookline.events.frozen import thaw
-from hookline.guards.flow.config import FlowConfig, FlowToolRule, make_config, read_config
-from hookline.guards.flow.record import result_row
+from hookline.guards.flow.coding import origin_of, secrets_in
+from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config, read_config
 from hookline.guards.flow.rules import FlowJudge
-from hookline.guards.flow.store import FlowRow, FlowStore, bounded, remove_old, store_path
+from hookline.guards.flow.store import (
+    MOST_VOUCHERS,
+    FlowRow,
+    FlowStore,
+    Voucher,
+    bounded,
+    call_hash,
+    remove_old,
+    store_path,
+)  # fmt: skip
+from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves, names
+from hookline.guards.flow.words import row, tokens
+from hookline.guards.tool_inputs import json_inside
 from hookline.replies import Reply, ask, deny
 
 __all__ = ["FlowConfig", "FlowToolRule", "explain", "flow", "history"]
 
 _MOST_SESSIONS = 64
+_LONGEST_VALUE = 200
+_PERSON = re.compile(r"name|sender|author|from", re.IGNORECASE)
+_QUOTES = "'\"`\u2018\u2019\u201c\u201d"
 _ASKS_A_PERSON = ("default", "plan", "acceptEdits")
 """The permission modes in which a question is put to a person; in any other, a call that ran proves no approval."""
 
@@ -84,14 +102,9 @@ class FlowHooks:
     """The hooks of the guard: prompts and results are kept, calls are judged by them."""
 
     def __init__(self, config: FlowConfig, state: str | Path | Literal[False] | None) -> None:
-        self._config, self._state = config, state
-        self._stores: OrderedDict[str, FlowStore] = OrderedDict()
+        self.config, self._state = config, state
+        self._open = lru_cache(_MOST_SESSIONS)(lambda _session, path: FlowStore(path))
         self._lock = threading.Lock()
-
-    @property
-    def config(self) -> FlowConfig:
-        """The settings."""
-        return self._config
 
     def folder(self) -> Path | None:
         """Where sessions are kept; None for memory."""
@@ -101,13 +114,7 @@ class FlowHooks:
 
     def _store(self, session: str) -> FlowStore:
         folder = self.folder()
-        path = None if folder is None else store_path(folder, session)
-        store = self._stores.get(session)
-        if store is None or store.path != path:
-            store = self._stores[session] = FlowStore(path)
-            if len(self._stores) > _MOST_SESSIONS:
-                self._stores.popitem(last=False)
-        self._stores.move_to_end(session)
+        store = self._open(session, None if folder is None else store_path(folder, session))
         store.refresh()
         return store
 
@@ -118,8 +125,7 @@ class FlowHooks:
             store = self._store(event.session_id)
             if not store.began and event.source in ("startup", "clear") and not _has_results(event):
                 store.put(FlowRow("begin"))
-            folder = self.folder()
-            if folder is not None:
+            if (folder := self.folder()) is not None:
                 remove_old(folder)
 
     @hook(UserPromptSubmit, name="flow.prompt", priority=90, rejudge=False, on_failure="continue")
@@ -141,15 +147,14 @@ class FlowHooks:
         approved = mode in _ASKS_A_PERSON and not (mode == "acceptEdits" and tool in EDITING)
         with self._lock:
             store = self._store(event.session_id)
-            store.put(result_row(self._config, store, tool, thaw(event.tool_input), result, approved=approved))
+            store.put(result_row(self.config, store, tool, thaw(event.tool_input), result, approved=approved))
 
     @hook(PreToolUse, name="flow.judge", priority=80)
     def judge(self, event: PreToolUse) -> Reply | None:
         """Ask, deny, or let pass."""
         with self._lock:
-            found = FlowJudge(self._config, self._store(event.session_id)).judge(
-                event.tool_name, thaw(event.tool_input)
-            )
+            judge = FlowJudge(self.config, self._store(event.session_id))
+            found = judge.judge(event.tool_name, thaw(event.tool_input))
         if found is None:
             return None
         return (deny if found.level == "deny" else ask)(f"[flow: {found.rule}] {found.reason}")
@@ -162,3 +167,101 @@ def _has_results(event: Event) -> bool:
         return False
     with path.open("rb") as file:
         return any(b'"tool_result"' in line or b'"function_call_output"' in line for line in file)
+
+
+def result_row(
+    config: FlowConfig, store: FlowStore, tool: str, arguments: Mapping[str, Any], result: Any, *, approved: bool
+) -> FlowRow:
+    """The row of one result."""
+    source = f"{tool}#{store.results + 1}"
+    made = FlowRow("result", source=source, tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments),
+               approved=approved)  # fmt: skip
+    made.origin = origin_of(tool, arguments)
+    value, guessed = _structure(result, config.rule(tool).parse), False
+    if isinstance(value, str) and made.origin in ("record", "outside") and not is_document(tool, arguments, text=True):
+        found = json_inside(value)
+        value, guessed = (value, False) if found is None else (found, True)
+    if made.origin == "secret":
+        made.source = f"{tool} {next(iter(flat(arguments)), '')}"[:80]
+        made.secrets = secrets_in("\n".join(flat(value)))
+        made.letters = sum(map(_letters, flat(value)))
+        return made
+    texts: list[str] = []
+    own = {key_of(one) for one in flat(arguments)}  # what the model has put in is not vouched for by coming back
+    for path, leaf, people in _parts(value):
+        if config.rule(tool).reads == "trusted":
+            given = [str(leaf), *(one.text for one in addresses(str(leaf)))]
+            made.vouchers += (Voucher(key_of(one), "field", path) for one in given if len(one) <= _LONGEST_VALUE)
+            continue
+        label = config.label(tool, path, leaf, document=is_document(tool, arguments))
+        label = "third" if label == "field" and guessed else label  # a text that looks like records, from anyone
+        made.letters += _letters(leaf)
+        if label == "text":
+            texts.append(str(leaf))
+        elif key_of(str(leaf)) not in own:
+            made.vouchers.append(Voucher(key_of(str(leaf)), label, path, people))
+    del made.vouchers[MOST_VOUCHERS:]
+    made.text = bounded("\n\n".join(texts))
+    made.found = sorted({key_of(one.text) for one in addresses(made.text)})
+    made.direct = _is_direct(store, tool, arguments)
+    made.delegated = made.direct or _follows(store, arguments)
+    return made
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any, str]]:
+    """The leaves of each record, with the names of people in it."""
+    for record in value if isinstance(value, (list, tuple)) else [value]:
+        found = list(leaves(record, "[]" if record is not value else ""))
+        people = " ".join(str(leaf) for path, leaf in found if _PERSON.search(path) and len(str(leaf)) <= 80)
+        yield from ((path, leaf, people) for path, leaf in found)
+
+
+def _letters(leaf: Any) -> int:
+    return sum(map(str.isalpha, leaf)) if isinstance(leaf, str) else 0
+
+
+def _structure(result: Any, parse: str | None) -> Any:
+    """What a result says: an MCP result's structured content where it has one, else the text of its blocks."""
+    if isinstance(result, Mapping) and result.get("structuredContent") is not None:
+        return result["structuredContent"]
+    blocks = result.get("content") if isinstance(result, Mapping) else result
+    if isinstance(blocks, (list, tuple)) and blocks and all(_is_block(block) for block in blocks):
+        result = "\n\n".join(str(block.get("text") or block.get("resource") or "") for block in blocks)
+    return _parsed(result, parse) if isinstance(result, str) and parse else result
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, Mapping) and value.get("type") in ("text", "image", "audio", "resource", "resource_link")
+
+
+def _parsed(text: str, how: str) -> Any:
+    """A dump of records as records; a text that is not one stays text."""
+    if how == "json":
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    with extra('`parse = "yaml"`', "yaml"):
+        import yaml
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def _is_direct(store: FlowStore, tool: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether the user named what was read: a file, an address, a title in quotes; a word that is searched does not."""
+    searches = set(tokens(tool)) & row("searches")
+    for value in flat(arguments):
+        if len(value) >= 4 and names(store.prompt, store.folded_prompt, value):
+            if not searches or kind_of(value) != "name" or re.search(r"[\w-]\.[a-z]{2,5}$", value):
+                return True
+            if re.search(f"[{_QUOTES}]{re.escape(fold(value))}[{_QUOTES}.]", store.folded_prompt):
+                return True
+    return False
+
+
+def _follows(store: FlowStore, arguments: Mapping[str, Any]) -> bool:
+    """Whether a text that the user named leads to what was read."""
+    given = [value for value in flat(arguments) if len(value) >= 4 and kind_of(value) != "name"]
+    return any(text.delegated for value in given for text in store.seen(value))

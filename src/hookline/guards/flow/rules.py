@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple
 from hookline.display import one_line
 from hookline.guards.flow.coding import CodeFlow, FlowFinding, Level
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
-from hookline.guards.flow.record import call_hash
-from hookline.guards.flow.store import FlowRow, FlowStore, ReadText
+from hookline.guards.flow.store import FlowRow, FlowStore, ReadText, call_hash
 from hookline.guards.flow.values import (
     addresses,
     contains,

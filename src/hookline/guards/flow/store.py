@@ -6,12 +6,14 @@ away; a session whose file is gone counts as one that has read untrusted text.
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -204,6 +206,11 @@ class FlowStore:
 def store_path(folder: Path, session: str) -> Path:
     """The file of a session."""
     return folder / f"{sha256(session.encode()).hexdigest()[:32]}.jsonl"
+
+
+def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What a call is recognized by when its result comes."""
+    return sha256(json.dumps([tool, arguments], sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
 def remove_old(folder: Path) -> None:
