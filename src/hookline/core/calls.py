@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hookline.core.files import private_folder, state_folder
+from hookline.core.files import private_folder, remove_older, state_folder
 
 _KEPT = 24 * 3600.0
 _KINDS = {"program": "programs", "written": "written", "host": "hosts", "refused": "refused"}
@@ -31,15 +31,12 @@ def _name(session_id: str, tool_use_id: str, line: str) -> str:
 
 def _tidy(folder: Path) -> None:
     """Once a day, drop the notes of calls that were not asked about afterwards."""
-    mark, now = folder.with_suffix(".tidied"), time.time()
+    mark = folder.with_suffix(".tidied")
     with suppress(OSError):
-        if now - mark.stat().st_mtime < _KEPT:
+        if time.time() - mark.stat().st_mtime < _KEPT:
             return
     mark.touch(0o600)
-    for path in folder.iterdir():
-        with suppress(OSError):
-            if now - path.stat().st_mtime > _KEPT:
-                path.unlink()
+    remove_older(folder.iterdir(), _KEPT)
 
 
 def observed_effect(session_id: str, tool_use_id: str, line: str) -> dict[str, Any] | None:

@@ -7,7 +7,8 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -121,6 +122,15 @@ def private_folder(path: Path) -> Path:
         private_folder(path.parent)
         path.mkdir(0o700, exist_ok=True)
     return path
+
+
+def remove_older(paths: Iterable[Path], seconds: float) -> None:
+    """Remove the files that were written longer ago than this; one that cannot be removed stays."""
+    oldest = time.time() - seconds
+    for path in paths:
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 def private(path: str, flags: int) -> int:

@@ -17,33 +17,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from hookline.core.files import state_folder
+from hookline.core.files import remove_older, state_folder
 from hookline.core.hooks import Hook, hook
 from hookline.core.hooks.declare import declared
 from hookline.core.hooks.tools import EDITING
 from hookline.errors import extra
-from hookline.events import (
-    Event,
-    PostToolUse,
-    PostToolUseFailure,
-    PreToolUse,
-    SessionStart,
-    UserPromptSubmit,
-)  # fmt: skip
+from hookline.events import Event, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, UserPromptSubmit
 from hookline.events.frozen import thaw
 from hookline.guards.flow.coding import origin_of, secrets_in
 from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config, read_config
 from hookline.guards.flow.rules import FlowJudge
-from hookline.guards.flow.store import (
-    MOST_VOUCHERS,
-    FlowRow,
-    FlowStore,
-    Voucher,
-    bounded,
-    call_hash,
-    remove_old,
-    store_path,
-)  # fmt: skip
+from hookline.guards.flow.store import FlowRow, FlowStore, Voucher, bounded, call_hash, store_path
 from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves, names
 from hookline.guards.flow.words import row, tokens
 from hookline.guards.tool_inputs import json_inside
@@ -51,7 +35,8 @@ from hookline.replies import Reply, ask, deny
 
 __all__ = ["FlowConfig", "FlowToolRule", "explain", "flow", "history"]
 
-_MOST_SESSIONS = 64
+_MOST_SESSIONS, _MOST_VOUCHERS = 64, 400
+_OLD_SECONDS = 14 * 86_400
 _LONGEST_VALUE = 200
 _PERSON = re.compile(r"name|sender|author|from", re.IGNORECASE)
 _QUOTES = "'\"`\u2018\u2019\u201c\u201d"
@@ -126,7 +111,7 @@ class FlowHooks:
             if not store.began and event.source in ("startup", "clear") and not _has_results(event):
                 store.put(FlowRow("begin"))
             if (folder := self.folder()) is not None:
-                remove_old(folder)
+                remove_older(folder.glob("*.jsonl"), _OLD_SECONDS)
 
     @hook(UserPromptSubmit, name="flow.prompt", priority=90, rejudge=False, on_failure="continue")
     def hear(self, event: UserPromptSubmit) -> None:
@@ -200,7 +185,7 @@ def result_row(
             texts.append(str(leaf))
         elif key_of(str(leaf)) not in own:
             made.vouchers.append(Voucher(key_of(str(leaf)), label, path, people))
-    del made.vouchers[MOST_VOUCHERS:]
+    del made.vouchers[_MOST_VOUCHERS:]
     made.text = bounded("\n\n".join(texts))
     made.found = sorted({key_of(one.text) for one in addresses(made.text)})
     made.direct = _is_direct(store, tool, arguments)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from hookline.display import one_line
+from hookline.guards.flow import words
 from hookline.guards.flow.coding import CodeFlow, FlowFinding, Level
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
 from hookline.guards.flow.store import FlowRow, FlowStore, ReadText, call_hash
@@ -30,20 +31,6 @@ from hookline.guards.flow.values import (
     sentence_at,
     several,
     url_parts,
-)  # fmt: skip
-from hookline.guards.flow.words import (
-    BROWSES,
-    GO_TO,
-    KINDS,
-    LINKS,
-    asks_for,
-    languages,
-    leaves_to_document,
-    names_tool,
-    row,
-    thing_missing,
-    tokens,
-    unspoken_secret,
 )  # fmt: skip
 
 Doubt = Literal["", "third", "delegated", "text", "unknown"]
@@ -128,12 +115,12 @@ class FlowJudge:
     def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         code = CodeFlow(self._store)
         yield from code.findings(tool, arguments)
-        if tool in row("own_tools"):  # planning and helpers of the agent itself reach no one
+        if tool in words.row("own_tools"):  # planning and helpers of the agent itself reach no one
             return
         if self._config.fetches(tool, arguments):
             yield from self._fetch(arguments)
         if not self._config.is_effect(tool):
-            if (word := unspoken_secret(tool, self._store.folded_prompt, reads=True)) and self._store.prompts:
+            if (word := words.unspoken_secret(tool, self._store.folded_prompt, reads=True)) and self._store.prompts:
                 yield FlowFinding("ask", "intent", f"you did not speak of a {word}", (f"intent:{tool}",))
             return
         doubts = [found for one in self._places(tool, arguments) for found in self._destination(one)]
@@ -147,7 +134,7 @@ class FlowJudge:
         yield from (found for one in given if verbs & _TOUCHES for found in self._touched(one))
         handed_over = not doubted and self._is_handed_over(tool, verbs)
         echo = self._echo(tool, verbs, given)
-        if self._config.intent and self._store.prompts and languages(self._store.prompt):
+        if self._config.intent and self._store.prompts and words.languages(self._store.prompt):
             yield from self._intent(tool, verbs, given, echo, handed_over=handed_over)
         if echo and not (handed_over and echo.level == "ask"):
             yield echo
@@ -184,14 +171,14 @@ class FlowJudge:
     def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
         """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
         is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
-        left = leaves_to_document("details_in", self._store.prompt)
+        left = words.leaves_to_document("details_in", self._store.prompt)
         only = (left or text.direct) and self._is_the_only_one(text, place.value)
         return only or (is_word and left and text.direct)
 
     def _is_the_only_one(self, text: ReadText, value: str) -> bool:
         """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
         kind = kind_of(value)
-        pattern = KINDS.get(kind)
+        pattern = words.KINDS.get(kind)
         if pattern is None or not (pattern.search(self._store.prompt) or self._is_named_person(value, "")):
             return False
         return {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {key_of(value)}
@@ -199,8 +186,10 @@ class FlowJudge:
     def _is_named_person(self, value: str, people: str) -> bool:
         """Whether an address bears a name that the user said."""
         local = f"{fold(value).partition('@')[0]} {fold(people).replace(fold(value), ' ').partition('@')[0]}"
-        words = set(re.findall(r"[^\W\d_]{3,}", local)) - row("holds_address") - row("prose") - row("generic")
-        return any(contains(self._store.folded_prompt, word) >= 0 for word in words)
+        common = words.row("holds_address") | words.row("prose") | words.row("generic")
+        return any(
+            contains(self._store.folded_prompt, word) >= 0 for word in set(re.findall(r"[^\W\d_]{3,}", local)) - common
+        )
 
     def _destination(self, place: CallArgument) -> Iterator[FlowFinding]:
         doubt = self._doubt(place)
@@ -229,7 +218,7 @@ class FlowJudge:
 
     def _touched(self, one: CallArgument) -> Iterator[FlowFinding]:
         """What is changed or removed must not be known from a text alone."""
-        is_id = one.role == "target" and tokens(one.name)[-1:] in (("id",), ("ids",), ("number",))
+        is_id = one.role == "target" and words.tokens(one.name)[-1:] in (("id",), ("ids",), ("number",))
         if is_id and self._doubt(one) == "text":
             told = self._told(one.value)
             why = f"`{one_line(one.value, 100)}` ({one.name}) comes from the text of {told[0]}, not from you"
@@ -243,13 +232,13 @@ class FlowJudge:
         prompt, key = self._store.prompt, (f"intent:{tool}",)
         told = (echo.source, echo.sentence) if echo else ("", "")
         level: Level = "deny" if echo else "ask"
-        if (word := unspoken_secret(tool, self._store.folded_prompt)) is not None:
+        if (word := words.unspoken_secret(tool, self._store.folded_prompt)) is not None:
             yield FlowFinding(level, "intent", f"you did not speak of a {word}", key, *told)
-        elif verbs and not handed_over and not asks_for(prompt, verbs):
+        elif verbs and not handed_over and not words.asks_for(prompt, verbs):
             wanted = "/".join(sorted(verbs))
             level = "ask" if self._hands_over() else level
             yield FlowFinding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
-        elif not handed_over and (thing_missing(tool, verbs, prompt) if verbs else not names_tool(prompt, tool)):
+        elif not handed_over and words.thing_missing(tool, verbs, prompt):
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
         for one in given if "reserve" in verbs else ():
             known = key_of(one.value) in self._store.vouchers  # a birthday on file, a flight that was found
@@ -259,11 +248,11 @@ class FlowJudge:
 
     def _is_handed_over(self, tool: str, verbs: Verbs) -> bool:
         """Whether the user let a text that they named say what to do, and this is not money, removal or a secret."""
-        gentle = bool(verbs) and verbs <= _GENTLE and not set(tokens(tool)) & row("money")
+        gentle = bool(verbs) and verbs <= _GENTLE and not set(words.tokens(tool)) & words.row("money")
         return gentle and self._hands_over() and any(text.direct for text in self._store.texts)
 
     def _hands_over(self) -> bool:
-        return leaves_to_document("hands_over", self._store.prompt)
+        return words.leaves_to_document("hands_over", self._store.prompt)
 
     def _echo(self, tool: str, verbs: Verbs, given: list[CallArgument]) -> FlowFinding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
@@ -274,7 +263,7 @@ class FlowJudge:
             wanted = 20 <= len(value) <= 300 if role == "content" else not (kind_of(value) == "name" and named)
             for text in self._store.seen(value) if wanted and not self._config.is_known(key) else ():
                 sentence = _quoted(text, value)[1]
-                told = asks_for(sentence, verbs) if verbs else names_tool(sentence, tool)
+                told = words.asks_for(sentence, verbs) if verbs else words.names_tool(sentence, tool)
                 if told and _speaks_of(sentence, value):
                     level: Level = "ask" if text.delegated or named else "deny"
                     why = f"the text of {text.source} tells the agent to do this"
@@ -291,7 +280,8 @@ class FlowJudge:
             if not doubt:
                 continue
             told = self._told(address.text)
-            wanted = doubt in ("delegated", "unknown") or LINKS.search(self._store.prompt) or not self._store.prompts
+            prompt = self._store.prompt
+            wanted = doubt in ("delegated", "unknown") or words.LINKS.search(prompt) or not self._store.prompts
             origin = f"comes from {told[0]}" if told[0] else "was not named by you or by a record"
             why = f"`{one_line(address.text, 100)}` in {one.name} {origin}"
             yield FlowFinding("ask" if wanted else "deny", "content", why, (key_of(address.text),), *told)
@@ -314,11 +304,11 @@ class FlowJudge:
     def _told_to_go(self, address: str) -> tuple[str, str] | None:
         for text in self._store.seen(address):
             prompt = self._store.prompt  # which asks for what a place links to, or for what the web has
-            wanted = (text.direct and LINKS.search(prompt)) or BROWSES.search(prompt)
+            wanted = (text.direct and words.LINKS.search(prompt)) or words.BROWSES.search(prompt)
             if wanted or self._config.rule(text.source.partition("#")[0]).links == "open":
                 continue
             source, sentence = _quoted(text, address)
-            if GO_TO.search(sentence):
+            if words.GO_TO.search(sentence):
                 return source, sentence
         return None
 
@@ -339,4 +329,4 @@ def _speaks_of(sentence: str, value: str) -> bool:
     if len(value) >= 4:
         return True
     before = re.search(r"(\w[\w-]*)?\W{0,3}([#'\"`]?)" + re.escape(fold(value)) + r"(?![\w-])", fold(sentence))
-    return before is not None and (bool(before[2]) or before[1] in row("ids"))
+    return before is not None and (bool(before[2]) or before[1] in words.row("ids"))

@@ -20,12 +20,10 @@ import msgspec
 from hookline.core.files import locked, private_folder, read_at, write_at
 from hookline.guards.flow.values import clean, contains, fold, key_of, kind_of
 
-MOST_TEXT = 64 * 1024
-MOST_VOUCHERS = 400
+_MOST_TEXT = 64 * 1024
 _MOST_TEXTS = 2 * 1024 * 1024
 _MOST_VOUCHED = 20_000
 _LARGEST = 256 * 1024 * 1024
-_OLD_SECONDS = 14 * 86_400
 _UNTRUSTED_LETTERS = 10
 Origin = Literal["record", "inside", "outside", "secret"]
 
@@ -213,17 +211,7 @@ def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
     return sha256(json.dumps([tool, arguments], sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
-def remove_old(folder: Path) -> None:
-    """Remove the files of sessions that ended long ago."""
-    oldest = time.time() - _OLD_SECONDS
-    for path in folder.glob("*.jsonl"):
-        with suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
-
-
 def bounded(text: str) -> str:
     """A text as it is kept: clean, and of a long one the beginning and the end."""
-    plain = clean(text)
-    half = MOST_TEXT // 2
-    return plain if len(plain) <= MOST_TEXT else f"{plain[:half]}\n{plain[-half:]}"
+    plain, half = clean(text), _MOST_TEXT // 2
+    return plain if len(plain) <= _MOST_TEXT else f"{plain[:half]}\n{plain[-half:]}"

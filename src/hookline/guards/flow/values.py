@@ -16,15 +16,15 @@ from hookline.guards.flow.words import STREET
 
 Kind = Literal["email", "url", "iban", "phone", "name"]
 
-_EMAIL = re.compile(r"\w[\w.+'-]*@[\w-]+(?:\.[\w-]+)+")
-_URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>\"'`\]\[(){}|\\]+", re.IGNORECASE)
 _ENDINGS = "com|org|net|io|dev|ai|co|info|biz|xyz|ru|cn|me|app|site|online|top|link|ly|gg|sh|cloud|de|uk|fr|eu|ch|us|in|br|jp|es|it|nl|tech|store|page|zip|tk|example|test"  # noqa: E501
 _DOMAIN = re.compile(rf"(?<![\w@./-])(?:[a-z0-9-]+\.)+(?:{_ENDINGS})(?![\w-])(?:[/?][^\s<>\"'`]*)?", re.IGNORECASE)
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
-_PHONE = re.compile(r"(?<![\w.])\+\d[\d ()-]{7,16}\d")
 _PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("email", _EMAIL), ("url", _URL), ("iban", _IBAN), ("phone", _PHONE), ("url", _DOMAIN),
-)  # fmt: skip
+    ("email", re.compile(r"\w[\w.+'-]*@[\w-]+(?:\.[\w-]+)+")),
+    ("url", re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>\"'`\]\[(){}|\\]+", re.IGNORECASE)),
+    ("iban", re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")),
+    ("phone", re.compile(r"(?<![\w.])\+\d[\d ()-]{7,16}\d")),
+    ("url", _DOMAIN),
+)
 _UNSEEN = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0xAD, 0x180E, *range(0xE0000, 0xE0080)])
 _ALPHABETS = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - reads better than quotes

@@ -23,7 +23,7 @@ KINDS: dict[str, re.Pattern[str]] = {
 }
 _SCRIPTS = {"zh": "[\u4e00-\u9fff]", "hi": "[\u0900-\u097f]", "ar": "[\u0600-\u06ff]"}
 _FIRST_DECIDES = frozenset({"update", "move", "delete", "cancel", "return"})
-_NEEDS_THING = frozenset({"create", "update", "delete", "cancel", "move", "reserve"})
+_NEEDS_THING = frozenset({"create", "update", "delete", "cancel", "move", "reserve", "schedule"})
 _WORDS_FOR_LANGUAGE = 0.08
 _VERBS = {word: verb for verb, words in _TABLE["verbs"].items() for word in words.split()}
 _COMMON = {name: frozenset(words.split()) for name, words in _TABLE["common"].items()}
@@ -114,7 +114,9 @@ def names_tool(text: str, tool: str) -> bool:
 
 def thing_missing(tool: str, verbs: frozenset[str], prompt: str) -> bool:
     """Whether the verb was said, but of something else: to book a hotel is not to make a calendar event."""
-    if not verbs or not verbs <= _NEEDS_THING | {"schedule"}:
+    if not verbs:
+        return not names_tool(prompt, tool)
+    if not verbs <= _NEEDS_THING:
         return False
     named = set(tokens(tool))
     things = [patterns for names, patterns in _TABLE["things"] if named & set(names.split())]

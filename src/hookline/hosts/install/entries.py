@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from hookline.core.files import private_folder, state_folder
+from hookline.core.files import private_folder, remove_older, state_folder
 from hookline.core.interpreter import PROJECT
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
@@ -204,22 +204,13 @@ def mark_handled(host: Host, event: str, source: str, data: bytes) -> None:
         return
     with suppress(OSError):
         if not note.exists():
-            _tidy(private_folder(note.parent))
+            remove_older(private_folder(note.parent).iterdir(), _KEPT)
         note.touch(0o600)
 
 
 def _has_company(host: Host) -> bool:
     """Whether another entry may ask the same hooks: the project's, or one that a host reads in others' files."""
     return bool(host.borrows) or (bool(host.config.project) and config_path(host, "project").exists())
-
-
-def _tidy(folder: Path) -> None:
-    """Remove the notes of sessions that are long over."""
-    before = time.time() - _KEPT
-    for old in folder.iterdir():
-        with suppress(OSError):
-            if old.stat().st_mtime < before:
-                old.unlink()
 
 
 def was_handled(host: Host, event: str, source: str, data: bytes) -> bool:
