@@ -31,7 +31,7 @@ from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
-from hookline.guards.tool_inputs import Line, paths_in, texts_of
+from hookline.guards.tool_inputs import paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.secret_places import holds_secrets
@@ -158,7 +158,9 @@ class StayInside:
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
         confined = sandboxing.applies_to(event, self._confine)
-        line = await (self._held if confined else self._lines)(event, fence)
+        texts = [sandboxing.line_of(event)] if confined else [line.text for line in shell_lines(event)]
+        judge_lines = self._judge_held if confined else self._judge_lines
+        line = await run_off_loop(texts, lambda: judge_lines(event, fence), disk=not confined)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         if confined:
@@ -213,19 +215,10 @@ class StayInside:
             del self._begun[next(iter(self._begun))]
         return self._begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
-    async def _lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        lines = shell_lines(event)
-        return await run_off_loop(
-            [line.text for line in lines], lambda: self._judge_lines(event, lines, fence), disk=True
-        )
-
-    def _judge_lines(self, event: PreToolUse, lines: list[Line], fence: Fence) -> Reply | None:
+    def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
         cwd = line_folder(event)
-        answers = [self._judge_line(line.text, cwd, fence) for line in lines if line.certain]
+        answers = [self._judge_line(line.text, cwd, fence) for line in shell_lines(event) if line.certain]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
-
-    async def _held(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        return await run_off_loop([sandboxing.line_of(event)], lambda: self._judge_held(event, fence))
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Deny a line that plainly changes something outside that is there; the rest is left to the kernel."""
