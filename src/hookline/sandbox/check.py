@@ -75,11 +75,8 @@ def missing(policy: Policy) -> str:
 
     if kernel.machine() not in MACHINES:
         return f"confinement is not known for `{kernel.machine()}` machines; it works on {' and '.join(MACHINES)}"
-    if (
-        policy.hide
-        and not kernel.waits_killable()
-        and any(inside_any(path, policy.write or ()) for path in policy.hide)
-    ):
+    inside = any(inside_any(path, policy.write or ()) for path in policy.hide)
+    if inside and not kernel.waits_killable():
         return "what lies in a writable folder cannot be hidden before Linux 5.19; `--hide` it outside of `--write`"
     if policy.holds_files and not kernel.landlock_version():
         return (

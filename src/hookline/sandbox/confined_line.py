@@ -72,9 +72,8 @@ class ConfinedLine:
             from hookline.sandbox.placeholders import Placeholders
 
             tokens = Placeholders(self.policy.tokens, self.variables)
-            self.shown = tokens.variables(
-                self.variables, self.room.temporary or writable_dirs.temporary_folder("tokens")
-            )
+            folder = self.room.temporary or writable_dirs.temporary_folder("tokens")
+            self.shown = tokens.variables(self.variables, folder)
         return Egress(self.policy, self.variables, tokens)
 
     def enter_rules(self) -> None:

@@ -46,22 +46,18 @@ class Start:
     `variables` are read only where they matter; `environ` are those that have been.
     """
 
-    __slots__ = ("_read", "argv", "cwd", "environ", "given", "opened", "path", "thread")
-
-    argv: list[str]
-    cwd: str
-    environ: list[str] | None
-    given: str
-    opened: str
-    path: str
-    thread: int
-
     def __init__(
         self, given: str, path: str, argv: list[str], cwd: str, thread: int, *,
         opened: str = "", variables: Callable[[], list[str]] | None = None,
     ) -> None:  # fmt: skip
-        self.given, self.path, self.argv, self.cwd, self.thread = given, path, argv, cwd, thread
-        self.opened, self.environ, self._read = opened or path, None, variables
+        self.given: str = given
+        self.path: str = path
+        self.argv: list[str] = argv
+        self.cwd: str = cwd
+        self.thread: int = thread
+        self.opened: str = opened or path
+        self.environ: list[str] | None = None
+        self._read = variables
 
     def variables(self) -> list[str]:
         """The variables it starts with."""

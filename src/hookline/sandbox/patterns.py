@@ -58,14 +58,10 @@ STAR = "*"
 class Operand:
     """A word that is no flag; right behind an option it may be that option's value."""
 
-    __slots__ = ("known", "text", "value")
-
-    known: bool
-    text: str
-    value: bool
-
     def __init__(self, text: str, *, known: bool, value: bool) -> None:
-        self.text, self.known, self.value = text, known, value
+        self.text: str = text
+        self.known: bool = known
+        self.value: bool = value
 
 
 class Sorted:
@@ -74,14 +70,10 @@ class Sorted:
     `open` says whether a word that is known only later may still be a flag.
     """
 
-    __slots__ = ("flags", "open", "operands")
-
-    flags: frozenset[str]
-    open: bool
-    operands: list[Operand]
-
     def __init__(self, flags: frozenset[str], operands: list[Operand], *, open: bool) -> None:
-        self.flags, self.operands, self.open = flags, operands, open
+        self.flags: frozenset[str] = flags
+        self.operands: list[Operand] = operands
+        self.open: bool = open
 
 
 class CommandPattern:
@@ -89,14 +81,6 @@ class CommandPattern:
 
     One that ends in a flag says nothing about the other words: `git push --force` matches wherever that flag stands.
     """
-
-    __slots__ = ("_literal", "flags", "name", "operands", "text")
-
-    flags: tuple[tuple[frozenset[str], ...], ...]
-    """Every flag as its spellings, each of which may be several flags together."""
-    name: str
-    text: str
-    operands: tuple[str, ...]
 
     def __init__(self, text: str) -> None:
         words = text.removesuffix(":*").split() + [STAR] * text.endswith(":*")
@@ -111,8 +95,11 @@ class CommandPattern:
             else:
                 operands.append(word)
         ends_in_flag = len(words) > 1 and len(words[-1]) > 1 and words[-1].startswith("-") and words[-1] != "--"
-        self.text, self.name, self.flags = text, words[0], tuple(flags)
-        self.operands = (*operands, STAR) if ends_in_flag else tuple(operands)
+        self.text: str = text
+        self.name: str = words[0]
+        self.flags: tuple[tuple[frozenset[str], ...], ...] = tuple(flags)
+        """Every flag as its spellings, each of which may be several flags together."""
+        self.operands: tuple[str, ...] = (*operands, STAR) if ends_in_flag else tuple(operands)
         self._literal = next((each for each in operands if each.replace("-", "").isalnum()), "")
 
     def names(self, name: str) -> bool:

@@ -46,23 +46,14 @@ class ProgramFile:
     `loader` is the program that the kernel starts in its place, to load it.
     """
 
-    __slots__ = ("build", "foreign", "head", "identity", "interpreter", "loader", "size")
-
-    identity: tuple[int, int]
-    head: bytes
-    size: int
-    interpreter: list[str]
-    build: bytes
-    foreign: bool
-    loader: str
-
     def __init__(self, head: bytes, status: os.stat_result, machine: str) -> None:
-        self.identity = (status.st_dev, status.st_ino)
-        self.size, self.head = status.st_size, head
-        self.interpreter = _interpreter(head)
-        self.build = _build(head)
-        self.foreign = self.is_binary and not _native(head, machine)
-        self.loader = _loader(head) if self.is_binary and not self.foreign else ""
+        self.identity: tuple[int, int] = (status.st_dev, status.st_ino)
+        self.size: int = status.st_size
+        self.head: bytes = head
+        self.interpreter: list[str] = _interpreter(head)
+        self.build: bytes = _build(head)
+        self.foreign: bool = self.is_binary and not _native(head, machine)
+        self.loader: str = _loader(head) if self.is_binary and not self.foreign else ""
 
     @property
     def is_binary(self) -> bool:

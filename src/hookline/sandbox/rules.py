@@ -120,13 +120,11 @@ class ReadRules:
         return self._rights
 
     def _grant(self, rights: PathRights) -> None:
-        tops = (
-            ["/"]
-            if self._read is None
-            else [os.path.realpath(path) for path in (*self._read, *read_table("system"), *_OWN)]
-        )
         if self._read is None:
+            tops = ["/"]
             rights.allow_listing()
+        else:
+            tops = [os.path.realpath(path) for path in (*self._read, *read_table("system"), *_OWN)]
         hidden = [*self._hidden.outside, "/dev"]
         self._times = _times(folders_around(hidden))
         rights.allow_reading(around([*tops, *self._hidden.shown], hidden))

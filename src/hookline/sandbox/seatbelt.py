@@ -80,10 +80,8 @@ def _writing(policy: Policy, writable: Iterable[str]) -> list[str]:
 
 def _network(policy: Policy) -> list[str]:
     named = [*policy.sockets, *([_RESOLVER] if policy.network == "all" else [])]
-    lines = [
-        f"; names are not seen by Seatbelt; a proxy on this machine can hold them: --host {host}"
-        for host in policy.hosts
-    ]
+    note = "; names are not seen by Seatbelt; a proxy on this machine can hold them: --host"
+    lines = [f"{note} {host}" for host in policy.hosts]
     return [*lines, *_NETWORKS[policy.network], *([f"(allow network-outbound {_exactly(named)})"] if named else [])]
 
 

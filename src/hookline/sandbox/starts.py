@@ -97,8 +97,7 @@ class ProgramStarts:
     def _traced_later(self, start: Start) -> Refusal | None:
         """Refuse what a pattern names where a debugger was let go that may not have attached yet."""
         process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread) if self._traced else 0
-        if (process, signals.started(process)) not in self._traced or self._judge.names(
-            start.path, start.opened
-        ) is None:
+        traced = (process, signals.started(process)) in self._traced
+        if not traced or self._judge.names(start.path, start.opened) is None:
             return None
         return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")

@@ -23,11 +23,9 @@ _STATUS = (b"Groups:", b"Cpus_allowed:")
 class WarmLine:
     """A line that was started: its process, which leads a session of its own, and where its exit code arrives."""
 
-    pid: int
-    status: int
-
     def __init__(self, pid: int, status: int) -> None:
-        self.pid, self.status = pid, status
+        self.pid: int = pid
+        self.status: int = status
 
     def exit_code(self) -> int | None:
         """Wait for the line to end; 137 if it was killed, None if no process was left to tell."""
@@ -194,10 +192,8 @@ def build_launcher(state: str) -> str:
     if os.path.exists(path):
         return path
     new = f"{path}.{os.getpid()}"
-    if (
-        not compiler
-        or subprocess.run([compiler, "-O2", "-o", new, _SOURCE], capture_output=True, check=False).returncode
-    ):
+    argv = [compiler or "", "-O2", "-o", new, _SOURCE]
+    if not compiler or subprocess.run(argv, capture_output=True, check=False).returncode:
         return ""
     os.rename(new, path)
     return path
