@@ -301,9 +301,8 @@ def _about(verdict: Verdict) -> Object:
     evaluator = {"evaluator": "deterministic", "evaluator_version": "hookline"}
     if verdict.chosen:
         evaluator["policy_digest"] = policy_digest(verdict.chosen)
-    said: Object = {
-        "policy_references": [{"policy_id": name, "policy_name": name} for name in names], "metadata": evaluator,
-    }  # fmt: skip
+    references = [{"policy_id": name, "policy_name": name} for name in names]
+    said: Object = {"policy_references": references, "metadata": evaluator}
     if verdict.context or verdict.messages:
         said["policy_data"] = {"hookline": {"context": [*verdict.context], "messages": [*verdict.messages]}}
     return said
