@@ -136,6 +136,7 @@ def test_an_agent_may_not_learn_for_its_user(project: Path, monkeypatch: pytest.
 def test_a_time_range_counts(project: Path) -> None:
     transcript(project / "log.jsonl", [("npm run a", "ran")] * 3, str(project))
     assert learned("log.jsonl", "--yes", "--since", "2999-01-01") == 0
+    assert learned("log.jsonl", "--yes", "--until", "2001-01-01") == 0
     assert read_policy(project / ".claude/hookline.learned.toml").commands == ()
 
 

@@ -99,7 +99,9 @@ def learn(
     return Lesson(policy, len(questions), spared, dropped)
 
 
-def gather(paths: Iterable[str | Path], since: datetime | None = None) -> tuple[list[Evidence], list[Evidence]]:
+def gather(
+    paths: Iterable[str | Path], since: datetime | None = None, until: datetime | None = None
+) -> tuple[list[Evidence], list[Evidence]]:
     """The calls in logs and transcripts that ran, and those that were refused; of the rest it is not known."""
     ran: list[Evidence] = []
     refused: list[Evidence] = []
@@ -107,7 +109,7 @@ def gather(paths: Iterable[str | Path], since: datetime | None = None) -> tuple[
         done = finished(path)
         for call in calls(path):
             event = call.event
-            if not isinstance(event, PreToolUse) or call.partial or not is_within(call.time, since):
+            if not isinstance(event, PreToolUse) or call.partial or not is_within(call.time, since, until):
                 continue
             found = Evidence(event.tool_name, event.tool_input, event.cwd, call.time[:10])
             if call.decided == "deny" or call.rejected:

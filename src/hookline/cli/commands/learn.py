@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     if missing or not files:
         what = f"{missing[0]}: no such file or folder" if missing else f"{project}: no transcripts of this project"
         raise HooklineError(f"{what}; name audit logs or transcripts")
-    ran, refused = gather(files, args.since)
+    ran, refused = gather(files, args.since, args.until)
     lesson = learn(ran, refused, project=project, home=home, least=args.min)
     out = Path(args.project, DEFAULT) if args.output is None else Path(args.output)
     old = read_policy(out) if out.exists() else LearnedPolicy()
