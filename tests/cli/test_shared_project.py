@@ -116,8 +116,8 @@ def test_neither_variables_nor_the_folder_choose_another_hookline(team: tuple[Us
     for name in ("sitecustomize.py", "usercustomize.py", "msgspec.py", "os.py", "encodings/__init__.py"):
         (evil / name).parent.mkdir(exist_ok=True)
         (evil / name).write_text(python)
-    hostile = {
-        "PATH": f"{evil}:.:/usr/bin:/bin", "HOME": str(evil), "PYTHONPATH": str(evil), "PYTHONHOME": str(evil),
+    hostile = {"PATH": f"{evil}:.:/usr/bin:/bin"} | {
+        "HOME": str(evil), "PYTHONPATH": str(evil), "PYTHONHOME": str(evil),
         "PYTHONUSERBASE": str(evil), "PYTHONPYCACHEPREFIX": str(evil), "PYTHONPLATLIBDIR": str(evil),
         "PYTHONWARNINGS": "error::msgspec.X", "PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "utf-16", "ENV": str(evil),
         "BASH_ENV": str(evil), "XDG_STATE_HOME": str(evil), "COVERAGE_PROCESS_START": str(evil), "hookline": str(evil),

@@ -162,7 +162,8 @@ def work(job: dict[str, Any], folder: Path) -> dict[str, Any]:
     log = folder / "log"
     log.write_text("")
     log.chmod(0o666)
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", "WORLD": str(folder)}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LANG": "C.UTF-8", "WORLD": str(folder),
+           "HOOKLINE_SERVICE": os.environ.get("HOOKLINE_SERVICE", "0")}  # fmt: skip
     env |= {"SSL_CERT_FILE": str(folder / "ca.pem"), "COLUMNS": "80", **job["variables"]}
     pipe = socket.create_connection(("127.0.0.1", 18666))  # inherited: connected outside
     env["INHERITED"] = str(pipe.fileno())

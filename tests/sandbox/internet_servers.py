@@ -306,7 +306,8 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         env = {
-            "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.shop), "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH": os.environ["PATH"], "HOOKLINE_SERVICE": "0",
+            "GIT_PROJECT_ROOT": str(self.shop), "GIT_HTTP_EXPORT_ALL": "1",
             "PATH_INFO": path,
             "REQUEST_METHOD": self.command, "QUERY_STRING": self.path.partition("?")[2], "REMOTE_USER": "user",
             "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hookline.sandbox.warm import build_launcher
+from tests.environ import clean_environ
 from tests.sandbox import arena
 
 pytestmark = [
@@ -59,7 +60,8 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 
 def test_a_line_runs_as_it_would_by_an_interpreter_of_its_own(launcher: Launcher, tmp_path: Path) -> None:
     """Its output, exit code, folder, variables, file mask, limits and descriptors are the caller's."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ODD": "a\nb", "BYTES": os.fsdecode(b"\xff")}
+    odd = {"PATH": os.environ["PATH"], "ODD": "a\nb", "BYTES": os.fsdecode(b"\xff")}
+    env = {**clean_environ(tmp_path), **odd}
     line = 'pwd; umask; ulimit -n; echo "$ODD"; printf %s "$BYTES" | od -An -tx1; echo to nine >&9; : > made; exit 7'
     reading, writing = os.pipe()
     prepare = f'umask 027; ulimit -Sn 200; exec "$@" 9>&{writing} {writing}>&-'
