@@ -41,8 +41,8 @@ test: $(READY)  ## every room's own tests, on all cores; the first run also sets
 	@echo "running the tests of every room (some three minutes on two cores); what is big is left to make test-all"
 	@$(PYTEST) $(ARGS)
 
-# TESTED=1: what `make test` runs has run already.
-test-all: $(if $(TESTED),,test) $(DEV_READY) node_modules frameworks  ## these, then the real CLIs, frameworks, browser, confinement tables, fleet
+# What the big tests need comes first: with it, `make test` skips less. TESTED=1: what that runs has run already.
+test-all: $(DEV_READY) node_modules frameworks $(if $(TESTED),,test)  ## these, then the real CLIs, frameworks, browser, confinement tables, fleet
 	@echo "running the big tests: real agent CLIs, frameworks, the browser, confinement, the fleet (some minutes)"
 	@$(PYTEST) --big $(ARGS)
 
