@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.secret_places import holds_secrets
+from hookline.sandbox.secret_places import holds_secrets, known_places
 
 WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
 READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
@@ -144,7 +144,7 @@ class StayInside:
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
         guess = not self._read and seems_to_read(event.tool_name)
-        read = (path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS)
+        read = [path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS]
         if secret := self._secret(read, event.cwd):
             return deny(secret)
         for field, path in paths_of(event, read=self._read):
@@ -167,15 +167,16 @@ class StayInside:
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
 
-    def _secret(self, paths: Iterable[Any], cwd: str) -> str:
+    def _secret(self, paths: Sequence[Any], cwd: str) -> str:
         """Why files may not be read, if one of them holds secrets."""
+        places = known_places(os.environ) if paths else {}
         for path in paths:
             try:
                 leads = [resolved(spelling) for spelling in spellings(checked(path), cwd)]
             except UnresolvablePath:
                 continue  # it is judged with the others
             for place in leads:
-                if holds_secrets(place, os.environ) and not inside_any(place, self.show):
+                if holds_secrets(place, places) and not inside_any(place, self.show):
                     return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
 

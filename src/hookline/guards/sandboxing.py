@@ -176,6 +176,8 @@ def wrapped(line: str, policy: Policy) -> str:
 
 def unwrapped(command: str) -> tuple[Policy, str] | None:
     """The policy and the line inside a command that `wrapped` made, or one that reads exactly like it."""
+    if " confine " not in command:  # a word of every launcher
+        return None
     if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
         command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
     for words in (launcher(), launcher(warm=False)):

@@ -32,6 +32,9 @@ _VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFI
               "GOOGLE_APPLICATION_CREDENTIALS", "HISTFILE", "KUBECONFIG", "NETRC", "PASSWORD_STORE_DIR", "PGPASSFILE",
               )  # fmt: skip
 """Variables that move such a place."""
+_HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CARGO_HOME")
+"""Variables that move many."""
+_known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 SHARED = ("/tmp", "/var/tmp")
 """Folders that all programs put something into: a line has a temporary folder of its own."""
 _NAMING = ("PATH", "HOME", "PWD", "DIR", "ROOT", "PREFIX", "_ENV", "_CONFIG")
@@ -65,13 +68,24 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def holds_secrets(path: str, environ: Mapping[str, str]) -> bool:
-    """Whether a file is in one of the places, or a secret of a project, as far as its path and what it holds tell."""
-    for place, text in _rows(environ):
-        if inside_any(path, (place,)):
-            public = place.endswith("/.ssh") and _is_public(path[len(place) + 1 :].partition("/")[0])
-            return not public and os.path.isfile(path) and (not text or _holds(path, text.encode()))
-    return is_project_secret(path) and os.path.isfile(path)
+def known_places(environ: Mapping[str, str]) -> dict[str, str]:
+    """Every place of this user's, there or not, with the text that a file must hold to count, for `holds_secrets`."""
+    moving = tuple([(name, value) for name in (*_VARIABLES, *_HOMES) if (value := environ.get(name))])
+    if moving not in _known:  # the environment of a process hardly changes, and every line asks
+        _known.clear()
+        _known[moving] = {place.rstrip("/"): text for place, text in reversed([*_rows(dict(moving))])}
+    return _known[moving]
+
+
+def holds_secrets(path: str, places: Mapping[str, str]) -> bool:
+    """Whether a file is in one of these places, or a secret of a project, as far as its path and what it holds tell."""
+    place = path
+    while place and place not in places:
+        place = place.rpartition("/")[0]
+    if not place:
+        return is_project_secret(path) and os.path.isfile(path)
+    public = place.endswith("/.ssh") and _is_public(path[len(place) + 1 :].partition("/")[0])
+    return not public and os.path.isfile(path) and (not places[place] or _holds(path, places[place].encode()))
 
 
 def _rows(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
