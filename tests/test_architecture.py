@@ -111,7 +111,7 @@ PURE = (
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}
-CORE_MAY_IMPORT_LAZILY = {"guards.detect": {"detect_secrets"}, "core.engine.render": {"rich"}}
+CORE_MAY_IMPORT_LAZILY = {"guards.detect": {"detect_secrets"}, "core.engine.verdict": {"rich"}}
 MAY_IMPORT_TESTING = ("testing", "cli.commands.demo")
 MAY_IMPORT_THE_DOOR = ("testing", "cli")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mcp import ClientSession
 
     from hookline.core.engine.composition import OnAsk
-    from hookline.core.engine.hook_set import Fires
+    from hookline.core.engine.engine import Fires
 
 S = TypeVar("S", bound="ClientSession")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, stop
-from hookline.core.engine.hook_set import has_no_listeners
+from hookline.core.engine.engine import has_no_listeners
 from hookline.events import PostToolUse, PreToolUse
 from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, current_run, done, inside
 from hookline.frameworks.steps import judge, succeeded

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, Reply, deny
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.verdict import Status
 from hookline.errors import HookFailed
 from hookline.events import PreToolUse
 from hookline.runners import function as module

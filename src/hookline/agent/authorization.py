@@ -18,7 +18,7 @@ from hookline.agent.session.results import TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool
 from hookline.core.engine import Verdict
-from hookline.core.engine.hook_set import ask_people
+from hookline.core.engine.engine import ask_people
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
 from hookline.guards.off_loop import run_off_loop

@@ -19,7 +19,7 @@ _SIGNS = {"✗": "red", "error": "red", "warning": "yellow", "✓": "green", "�
 
 def colour_of(word: str) -> str:
     """The colour of a decision."""
-    from hookline.core.engine.render import WORDS
+    from hookline.core.engine.verdict import WORDS
 
     return next((style.terminal for known, style in WORDS.items() if known == word), "dim")
 
@@ -68,7 +68,7 @@ def painted(line: str) -> str:
     """A line of an explanation with its telling words coloured, and what is beside the point dimmed."""
     if line.lstrip().startswith("·"):
         return paint(line, "dim")
-    from hookline.core.engine.render import WORDS
+    from hookline.core.engine.verdict import WORDS
 
     for word in (*WORDS, *_SIGNS):
         if f"{word} " in f"{line} ":

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.agent_runs import AgentRun, HookClient, current_run, inside
 from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, plain, succeeded
 from hookline.frameworks.versions import require

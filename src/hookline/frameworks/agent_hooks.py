@@ -13,7 +13,7 @@ from typing import Any
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.core.hooks.declare import make_hook
 from hookline.core.hooks.hook import Hook
 from hookline.events import (

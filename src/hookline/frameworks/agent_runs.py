@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk, Resolution
-from hookline.core.engine.hook_set import Fires, ask_people
+from hookline.core.engine.engine import Fires, ask_people
 from hookline.core.engine.loop_thread import run_sync
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, deny

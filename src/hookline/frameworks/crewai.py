@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.agent_runs import AgentRun, SyncHookClient, current_run, done
 from hookline.frameworks.steps import ToolCall, begin, end, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NotRequired
 from uuid import UUID
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.events.frozen import thaw
 from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, done, inside
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of

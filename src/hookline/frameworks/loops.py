@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, done
 from hookline.frameworks.steps import CallResult, ToolCall, succeeded
 from hookline.frameworks.steps import failed as failed_step

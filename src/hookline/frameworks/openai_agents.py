@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
 from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, current_run, inside

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.errors import RunRefused, RunStopped
 from hookline.frameworks.agent_runs import AgentRun, HookClient, inside
 from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, plain, succeeded, text_of

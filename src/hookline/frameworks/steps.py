@@ -15,7 +15,7 @@ import msgspec
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import Resolution
-from hookline.core.engine.hook_set import has_no_listeners
+from hookline.core.engine.engine import has_no_listeners
 from hookline.events import (
     Event,
     PermissionRequest,

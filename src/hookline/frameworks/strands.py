@@ -8,7 +8,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from hookline.core.engine.composition import OnAsk
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.agent_runs import AgentRun, HookClient
 from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
 from hookline.frameworks.versions import require

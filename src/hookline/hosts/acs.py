@@ -26,7 +26,7 @@ import msgspec
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import answer_seconds
-from hookline.core.engine.hook_set import Fires, ask_people
+from hookline.core.engine.engine import Fires, ask_people
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import extra
 from hookline.events import (

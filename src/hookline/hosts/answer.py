@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from hookline.core.engine import Verdict
-from hookline.core.engine.hook_set import FiresAsync
+from hookline.core.engine.engine import FiresAsync
 from hookline.core.wire.json_text import check_says
 from hookline.errors import HooklineError, ReplyError
 from hookline.events import Event, spec_of

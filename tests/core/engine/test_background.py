@@ -8,8 +8,8 @@ import pytest
 
 from hookline import Hooks, Reply, background, context
 from hookline.core.engine import Context
-from hookline.core.engine.background import Background
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.dispatch import Background
+from hookline.core.engine.verdict import Status
 from hookline.events import Notification, PreToolUse
 
 BASH = PreToolUse(tool_name="Bash")

@@ -10,7 +10,7 @@ import pytest
 from hookline import Hooks, deny
 from hookline.core.engine import Context, Verdict, coroutine_driver
 from hookline.core.engine.coroutine_driver import UNWANTED, Limits, Suspended, drive, start
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.verdict import Status
 from hookline.errors import HookFailed, HookTimeout
 from hookline.events import Notification, PreToolUse
 

@@ -12,7 +12,7 @@ import pytest
 from hookline import Hook, Hooks, Reply, allow, deny, hook, rewrite
 from hookline.core.engine import Context, Engine
 from hookline.core.engine import engine as engine_module
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.verdict import Status
 from hookline.core.hooks import Command, Function, make_hook
 from hookline.errors import Closed, DuplicateHook, EventError, HookError, UnknownEvent, UnknownHook
 from hookline.events import Event, Notification, PreToolUse, SessionStart, Stop

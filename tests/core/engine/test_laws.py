@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hookline import Decision, Hooks, Reply, allow, ask, context, defer, deny, message, rewrite, stop
 from hookline.core.engine.composition import merge_replies, second_judgement
 from hookline.core.engine.context import Context
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.verdict import Status
 from hookline.events import CATALOG, Event, Notification, PostToolUse, PreToolUse
 from hookline.replies import NOTHING, EventFields, background
 

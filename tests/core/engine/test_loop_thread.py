@@ -21,7 +21,7 @@ import pytest
 
 from hookline import Command, Hooks, deny
 from hookline.core.engine import loop_thread
-from hookline.core.engine.hook_set import has_no_listeners
+from hookline.core.engine.engine import has_no_listeners
 from hookline.errors import UnknownEvent
 from hookline.events import PreToolUse
 

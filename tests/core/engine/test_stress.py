@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, allow, context, deny
-from hookline.core.engine.outcome import Status
+from hookline.core.engine.verdict import Status
 from hookline.events import PreToolUse
 from tests.resources import descriptors
 

@@ -18,8 +18,7 @@ from hookline import (
     stop,
 )
 from hookline.core.engine.composition import merge
-from hookline.core.engine.outcome import Outcome, Status
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Outcome, Status, Verdict
 from hookline.events import Notification, PostToolUse, PreToolUse, Stop
 from hookline.replies import NOTHING, specific
 

@@ -19,7 +19,7 @@ from hookline.cli.commands.console import add_logs, configured, logs, replay_job
 from hookline.cli.export import add_export, export
 from hookline.cli.options import add_json, key_in, parser
 from hookline.cli.style import colour_of, counted, paint
-from hookline.core.engine.render import WORDS
+from hookline.core.engine.verdict import WORDS
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError

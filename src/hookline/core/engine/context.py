@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hookline.core.engine.outcome import Answer, Outcome
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Answer, Outcome, Verdict
 from hookline.core.hooks.actions import Function
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.signature import can_wait

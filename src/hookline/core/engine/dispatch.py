@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from hookline.core.engine.answers import as_failure, failure_outcome, parse_answer
-from hookline.core.engine.background import Background, as_coroutine
 from hookline.core.engine.composition import (
     RUN_ALL,
     UNANIMOUS,
     Order,
+    as_failure,
     asked_late,
     disagreement,
+    failure_outcome,
     judged_again,
     merge,
+    parse_answer,
     unenforced_outcome,
 )
 from hookline.core.engine.context import Context, HookScope, InvokeOptions, RunnerPool, bind
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
-from hookline.core.engine.outcome import Outcome, RunnerResult, Status
 from hookline.core.engine.select import HookIndex, Registry, applies_to, select
-from hookline.core.engine.verdict import Verdict, ended_by
+from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict, ended_by
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HookCancelled, HooklineError, HookTimeout
@@ -34,6 +37,71 @@ from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply
 
 log: logging.Logger = logging.getLogger("hookline.engine")
+
+
+class Background:
+    """The runs of one set of hooks in the background."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Outcome]] = set()
+        self._late: deque[Outcome] = deque()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, run: Coroutine[Any, Any, Outcome], tell: Callable[[Outcome], Any] | None = None) -> None:
+        """Let `run` go on by itself; its outcome is kept until it is collected, and `tell` is told at once."""
+        task = asyncio.get_running_loop().create_task(run)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._finished(done, tell))
+
+    def _finished(self, task: asyncio.Task[Outcome], tell: Callable[[Outcome], Any] | None) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():  # before it began, by closing the loop
+            return
+        error = task.exception()
+        if error is not None:
+            log.error("a background hook could not be run", exc_info=error)
+            return
+        self._late.append(task.result())
+        if tell is not None:
+            tell(task.result())
+
+    def collect(self) -> list[Outcome]:
+        """The late outcomes so far; each is handed out once."""
+        late: list[Outcome] = []
+        while self._late:
+            late.append(self._late.popleft())
+        return late
+
+    async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
+        """Wait for what still runs on this loop, up to `timeout`, and collect."""
+        here = self._tasks_here()
+        if here:
+            await asyncio.wait(here, timeout=timeout)
+            await asyncio.sleep(0)  # done-callbacks file the outcomes
+        return self.collect()
+
+    async def aclose(self) -> list[Outcome]:
+        """Cancel what is left, see it end, and collect."""
+        left = len(self._tasks)
+        if left:
+            log.warning("%d background hook(s) were cancelled because their set was closed", left)
+        here = self._tasks_here()
+        for task in self._tasks - here:
+            with suppress(RuntimeError):  # its loop is closed already
+                task.get_loop().call_soon_threadsafe(task.cancel)
+        for task in here:
+            task.cancel()
+        return await self.drain()
+
+    def _tasks_here(self) -> set[asyncio.Task[Outcome]]:
+        loop = asyncio.get_running_loop()
+        return {task for task in tuple(self._tasks) if task.get_loop() is loop}
+
+
+async def _as_coroutine(work: Awaitable[Any] | None) -> Any:
+    return await work if inspect.isawaitable(work) else None
 
 
 class EventRun(msgspec.Struct):
@@ -228,7 +296,7 @@ class Dispatcher:
 
     async def _work(self, late: Context, reply: Reply) -> Any:
         """What a reply of `background(work)` left to do."""
-        step = start(as_coroutine(reply.later))
+        step = start(_as_coroutine(reply.later))
         if isinstance(step, Suspended):
             seconds = reply.background_timeout or late.timeout
             step = await drive(step, Limits(seconds, self.scope.grace, late.cancel))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from hookline.core.engine.answers import decision_parser
+from hookline.core.engine.composition import decision_parser
 from hookline.core.engine.context import Binding, Context, bind
 from hookline.core.engine.coroutine_driver import (
     SILENT,

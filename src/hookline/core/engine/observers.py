@@ -19,8 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from hookline.core.engine.context import Context
-from hookline.core.engine.outcome import Outcome, Status
-from hookline.core.engine.verdict import Verdict
+from hookline.core.engine.verdict import Outcome, Status, Verdict
 from hookline.errors import HookError
 from hookline.replies import NOTHING, Reply
 

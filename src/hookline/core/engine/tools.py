@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.core.engine.hook_set import Fires
+from hookline.core.engine.engine import Fires
 from hookline.core.engine.verdict import Verdict
 from hookline.errors import HookError, ToolDenied
 from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse

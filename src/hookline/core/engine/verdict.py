@@ -3,17 +3,233 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from textwrap import wrap
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hookline.core.engine.outcome import Outcome, Status
-from hookline.core.engine.render import WIDTH, Word, decision_word, explained, headline, html, rich, short
 from hookline.core.hooks.hook import Hook
+from hookline.display import lines, one_line
 from hookline.events import Event, spec_of
 from hookline.events.frozen import thaw
 from hookline.replies import NOTHING, Decision, Reply
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    BACKGROUND = "background"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One hook's reply or failure, with its time.
+
+    `reply` already carries the consequence of a failure (a deny, where the hook fails closed), so merging never has to
+    know why. `note` says what else a person should know, such as why a hook was skipped.
+    """
+
+    hook: str
+    source: str = "code"
+    event: str = ""
+    status: Status = Status.OK
+    reply: Reply = NOTHING
+    ms: float = 0.0
+    exit_code: int | None = None
+    error: str | None = None
+    note: str | None = None
+    would: str | None = None
+    """What a hook that is only evaluated would have decided."""
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def decision(self) -> Decision:
+        """What it decided."""
+        return self.reply.decision
+
+    @property
+    def ok(self) -> bool:
+        """Whether the hook did its work."""
+        return self.error is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The shape `hookline fire --json` prints."""
+        return {
+            "hook": self.hook, "source": self.source, "status": str(self.status), "decision": str(self.decision),
+            "ms": round(self.ms, 3), "exit_code": self.exit_code, "error": self.error,
+        }  # fmt: skip
+
+
+class RunnerResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runner brings back: the reply, and what else is known of the run."""
+
+    reply: Reply | None = None
+    exit_code: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+
+
+Answer = RunnerResult | Reply | Mapping[str, Any] | None
+"""What one run may come back with."""
+
+
+Word = Literal["DENY", "STOP", "ASK", "DEFER", "ALLOW", "KEEP GOING", "REWRITE", "REPLACE", "PASS"]
+
+
+class WordStyle(NamedTuple):
+    """What a word means, and its colour on a page and on a terminal."""
+
+    meaning: str
+    page: str
+    terminal: str
+
+
+WORDS: dict[Word, WordStyle] = {
+    "DENY": WordStyle("it does not happen", "#c4282d", "red"),
+    "STOP": WordStyle("the agent's turn ends; what the event announces does not happen either", "#b3420e", "red"),
+    "ASK": WordStyle("a person is asked first", "#8a5a00", "yellow"),
+    "DEFER": WordStyle("it waits until a person decides", "#8a5a00", "yellow"),
+    "ALLOW": WordStyle("it happens without a question", "#13733f", "green"),
+    "KEEP GOING": WordStyle("the agent wanted to stop and is sent back to work", "#1260b0", "blue"),
+    "REWRITE": WordStyle("it happens with another input", "#6b3fc9", "magenta"),
+    "REPLACE": WordStyle("the model is given another output", "#6b3fc9", "magenta"),
+    "PASS": WordStyle("no hook decided", "#566573", "dim"),
+}
+"""Every word that a verdict comes to, the strictest first."""
+
+_DECISIONS: dict[str, Word] = {"deny": "DENY", "ask": "ASK", "defer": "DEFER", "allow": "ALLOW"}
+
+
+def decision_word(
+    decision: str, *, stop: bool = False, keep_going: bool = False, rewritten: bool = False, replaced: bool = False
+) -> Word:
+    """The word for a verdict of these properties; of several that fit, the strictest."""
+    said: dict[Word, bool] = {"STOP": stop, "KEEP GOING": keep_going, "REWRITE": rewritten, "REPLACE": replaced}
+    true = {word for word, holds in said.items() if holds} | {_DECISIONS.get(decision, "PASS")}
+    return next(word for word in WORDS if word in true)
+
+
+WIDTH = 80
+_LONGEST_NAME, _LONGEST_REPR, _LONGEST_CELL = 24, 200, 500
+_MOST_LINES = 3
+_SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
+
+
+def _explained(verdict: Verdict, width: int) -> str:
+    """The headline in full, a line or more for each hook, then what the verdict brings with it.
+
+    Whatever others wrote goes on behind a bar or in its own column, so that no line of theirs looks like one of these.
+    """
+    longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
+    deciders = (verdict.decided_by or "").split(", ")
+    text = _folded(_heading(verdict), width, "  │ ")
+    for outcome in verdict.outcomes:
+        sign = "►" if outcome.hook in deciders else _SIGNS.get(outcome.status, "✗") if outcome.ok else "✗"
+        text += _outcome_lines(outcome, sign, min(longest, _LONGEST_NAME), width)
+    return "\n".join([*text, *_effects(verdict.reply, width)])
+
+
+def _heading(verdict: Verdict) -> str:
+    """The event, the decision, who decided and why."""
+    event, word = verdict.event, verdict.word
+    about = f"{event.event_name}({one_line(event.subject)})" if event.subject else event.event_name
+    how = " (no hook applies)" if word == "PASS" and not verdict.outcomes else ""
+    by = f" by {one_line(verdict.decided_by)}" if verdict.decided_by else ""
+    why = f": {verdict.reason}" if verdict.reason else ""
+    return f"{about} → {word}{' (only evaluated)' if verdict.evaluated is not None else how}{by}{why}"
+
+
+def _took(outcome: Outcome) -> str:
+    return "" if outcome.status is Status.SKIPPED else f"{outcome.ms:.1f} ms"
+
+
+def _outcome_lines(outcome: Outcome, sign: str, column: int, width: int) -> Iterator[str]:
+    name = one_line(outcome.hook)
+    name = name if len(name) <= column else name[: column - 1] + "…"
+    room = width - len(f"  {sign} ") - column - 2 - 11
+    first, *more = _few(wrap(one_line(said(outcome)), room), room)
+    yield f"  {sign} {name:<{column}}  {first:<{room}} {_took(outcome):>10}".rstrip()
+    for line in more:
+        yield f"    {'':<{column}}  {line}"
+
+
+def said(outcome: Outcome) -> str:
+    """What one hook answered, or what went wrong with it, in words."""
+    note = [outcome.note] if outcome.note else []
+    if outcome.error:
+        consequence = " → deny" if outcome.decision is Decision.DENY else ""
+        return ", ".join([f"{outcome.status}{consequence}: {outcome.error.strip().partition(chr(10))[0]}", *note])
+    if outcome.status is not Status.OK:
+        return f"{outcome.status}{f' ({outcome.note})' if outcome.note else ''}"
+    return ", ".join([*(_decision_words(outcome.reply) or ["nothing to say"]), *note])
+
+
+def _decision_words(reply: Reply) -> list[str]:
+    words = {
+        f"{reply.decision}{f': {reply.reason}' if reply.reason else ''}": reply.decision is not Decision.PASS,
+        "rewrote the input": reply.input is not None,
+        "replaced the output": reply.output is not msgspec.UNSET,
+        "stop": reply.stop,
+        "keep going": reply.keep_going,
+        "context": bool(reply.context),
+        "message": bool(reply.messages),
+        "more": reply.specific is not None,
+    }
+    return [word for word, true in words.items() if true]
+
+
+def _effects(reply: Reply, width: int) -> Iterator[str]:
+    said: list[tuple[str, Any]] = [
+        *([("input", reply.input)] if reply.input is not None else []),
+        *([("output", reply.output)] if reply.output is not msgspec.UNSET else []),
+        *(("context", text) for text in reply.context),
+        *(("message", text) for text in reply.messages),
+    ]
+    for name, value in said:
+        first, *more = _few(_folded(str(value), width - 10), width - 10)
+        yield f"  {name:<7} {first}".rstrip()
+        yield from (f"{'':<10}{line}" for line in more)
+
+
+def _folded(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines of at most `width`; its own line breaks are kept."""
+    folded: list[str] = []
+    for number, line in enumerate(lines(text)):
+        first = indent if number else ""
+        folded += wrap(line, width, initial_indent=first, subsequent_indent=indent) or [first.rstrip()]
+    return folded
+
+
+def _few(folded: list[str], width: int) -> list[str]:
+    """The first lines; the last of them says if more were left out."""
+    if len(folded) <= _MOST_LINES:
+        return folded
+    return [*folded[: _MOST_LINES - 1], folded[_MOST_LINES - 1][: width - 1].rstrip() + "…"]
+
+
+def _html(verdict: Verdict) -> str:
+    """A small table for notebooks: the verdict, then a row per hook."""
+    from html import escape  # its tables are not worth loading where no notebook is
+
+    def text(words: str) -> str:
+        return escape(one_line(words, _LONGEST_CELL))
+
+    rows = ""
+    for outcome in verdict.outcomes:
+        cells = (f"<b>{text(outcome.hook)}</b>", text(said(outcome)), _took(outcome))
+        rows += "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
+    colour = WORDS[verdict.word].page
+    table = f'<table style="margin:.4em 0;text-align:left">{rows}</table>' if rows else ""
+    mark = f'<b style="color:#fff;background:{colour};border-radius:.6em;padding:0 .6em">{verdict.word}</b>'
+    body = f"{mark} {text(one_line(_heading(verdict)))}{table}"
+    return f'<div style="border-left:4px solid {colour};padding-left:.8em">{body}</div>'
 
 
 class JointReply(msgspec.Struct):
@@ -173,7 +389,7 @@ class Verdict(JointReply):
             "messages": list(self.messages),
             "suppress_output": self.suppress_output,
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            **({} if self.evaluated is None else {"evaluated": _said(self._judged)}),
+            **({} if self.evaluated is None else {"evaluated": self._evaluated()}),
         }
 
     @property
@@ -181,26 +397,31 @@ class Verdict(JointReply):
         """The verdict with what the hooks said, whether it counts or not; `evaluated` is what it is shown by."""
         return self if self.evaluated is None else msgspec.structs.replace(self, reply=self.evaluated)
 
+    def _evaluated(self) -> dict[str, Any]:
+        """What it would have come to."""
+        return {name: getattr(self._judged, name) for name in ("blocked", "reason", "decided_by", "word")}
+
     def __str__(self) -> str:
-        return headline(self._judged)
+        return one_line(_heading(self._judged))
 
     def __repr__(self) -> str:
-        return short(msgspec.structs.replace(self))  # looking at it must not change it
+        looked_at = msgspec.structs.replace(self)  # looking at it must not change it
+        return f"<Verdict {one_line(one_line(_heading(looked_at)), _LONGEST_REPR)}>"
 
     def _repr_html_(self) -> str:
-        return html(self)
+        return _html(self)
 
     def __rich__(self) -> Any:
-        return rich(self)
+        """The explanation, its first line in the verdict's colour."""
+        from rich.text import Text
+
+        first, _, rest = _explained(self, WIDTH).partition("\n")
+        shown = Text(first, style=f"bold {WORDS[self.word].terminal}")
+        return shown.append(f"\n{rest}", style="default not bold") if rest else shown
 
     def explain(self, width: int = WIDTH) -> str:
         """Every hook, what it said, how long it took, and who won, as a text for people, `width` columns wide."""
-        return explained(self._judged, width)
-
-
-def _said(verdict: Verdict) -> dict[str, Any]:
-    """What a verdict would have come to."""
-    return {name: getattr(verdict, name) for name in ("blocked", "reason", "decided_by")} | {"word": verdict.word}
+        return _explained(self._judged, width)
 
 
 def _target(event: Event) -> Any:

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.coroutine_driver import UNWANTED
-from hookline.core.engine.hook_set import FiresAsync
+from hookline.core.engine.engine import FiresAsync
 from hookline.core.engine.select import select
 from hookline.core.wire import claude
 from hookline.errors import RequestClosed

@@ -17,7 +17,7 @@ import msgspec
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import answer_seconds
-from hookline.core.engine.hook_set import FiresAsync, ask_people
+from hookline.core.engine.engine import FiresAsync, ask_people
 from hookline.errors import ConfigError
 from hookline.events import Event, PreToolUse, SessionEnd, SessionStart
 from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules

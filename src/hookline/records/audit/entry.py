@@ -16,7 +16,7 @@ import msgspec
 from hookline.core.calls import observed_effect
 from hookline.core.engine import Outcome, Verdict
 from hookline.core.engine.policy import policy_digest
-from hookline.core.engine.render import Word, decision_word
+from hookline.core.engine.verdict import Word, decision_word
 from hookline.events import Event, PostToolUse, PostToolUseFailure
 from hookline.guards.detect import names_a_secret
 from hookline.replies import Decision

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.render import WORDS, decision_word
+from hookline.core.engine.verdict import WORDS, decision_word
 from hookline.core.wire.json_text import read_object
 from hookline.records.audit.reader import LogReader
 from hookline.records.telemetry.metrics import quantile

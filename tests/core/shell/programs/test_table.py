@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hookline.core.shell import parse_line, writes
-from hookline.core.shell.programs import reader_rows, rows, table
+from hookline.core.shell.programs import table
 from hookline.core.shell.programs.languages import LANGUAGES
 from hookline.core.shell.programs.table import known, lists, names, program, values
 from hookline.core.shell.programs.writers import _KINDS
 from hookline.core.shell.wrappers import _LOOKS
 
-TABLES = (rows.WRAPPERS, rows.EDITORS, rows.OTHERS, reader_rows.READERS, reader_rows.GIT)
+FILE = Path(table.__file__).with_name("rows.txt").read_text()
 
 
 def test_a_program_has_one_row() -> None:
     """What is said of it in one place cannot be contradicted in another."""
-    every = [name for each in TABLES for key in each for name in key.split()]
+    every = [name for key, _ in table._read_rows(FILE) for name in key.split()]
 
     assert sorted({name for name in every if every.count(name) > 1}) == []
 
 
 def test_every_tag_is_explained_and_every_look_and_writer_exists() -> None:
     """A misspelt word in a row would be a fact that nothing reads."""
-    explained = set(re.findall(r"[`,] ?`?([a-z-]+)(?=[`=])", table.__doc__ or ""))
+    explained = set(re.findall(r"[`,] ?`?([a-z-]+)(?=[`=])", FILE.partition("\n\n")[0]))
     aside = {"own-syntax", "changes", "texts", "pattern", "no-pattern", "most"}
 
     assert set(table._TAGS) - explained <= aside
@@ -35,8 +36,7 @@ def test_options_stand_behind_the_tags_in_every_row() -> None:
     """Tags are read up to the first option."""
     late = [
         (key, word)
-        for each in TABLES
-        for key, row in each.items()
+        for key, row in table.ROWS.items()
         for word in re.sub(r"^.*?(?= -)", "", f"{row} ", count=1).split()
         if " -" in row and not word.startswith("-")
     ]

@@ -1,16 +1,4 @@
-"""One row per program, for the shell reader, permissions, trust and guards: what it runs, reads, writes; its options.
-
-A row is words. Those that begin with `-` are options: `-ab` are flags, `-n:` takes a text, `-f@` a file, `-M?` perhaps
-an attached text, `--arg::` two texts, and `--pre!` runs a program. The others are tags, some with a value:
-
-- `wraps`: the rest of its words is a command, behind `skip=N` words of its own; with `assignments` also behind `A=1`
-- `shell`, `code=-c,-e`: runs code in its own language, which those options carry; `look=NAME`: how to find what it runs
-- `transparent`: changes how a command runs, not what it may do; `starter`, `aside`, `task`: for the names of hooks
-- `reads`, `edits`: with the options of this row it does nothing else; `harmless`: looks at no file, whatever it is told
-- `opens`: shows, copies or hands on files among its words; `deep=…`: and what lies below; `script-first`, `searches`
-- `writes=NAME` or `writes=-o,--output`: which of its words are files that it writes; `other-o`: its `-o` is not one
-- `text`: takes texts and names and does not run them; `plain`: runs none of the files it is given
-- `recipe=FILE`, `program-file=-f`: runs what a file says; `sets`, `subscripts`: builtins that set or evaluate by name
+"""What is known of programs, read from `rows.txt`, where the words of a row are explained.
 
 Two views, never one. `known` is an allow-list: with an option that is not in the row nothing is claimed. What a program
 is suspected of (what it wraps, opens, writes) is asked of the tags, and there an option that is not known counts for
@@ -22,15 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Literal, NamedTuple
-
-from hookline.core.shell.programs.reader_rows import GIT, READERS
-from hookline.core.shell.programs.rows import EDITORS, OTHERS, WRAPPERS
 
 Operands = Literal["files", "text", "pattern"]
 """What the words that are not options are: files, plain text, or a pattern or filter and then files."""
-_ROWS = {name: row for rows in (WRAPPERS, EDITORS, OTHERS, READERS, GIT) for key, row in rows.items()
-         for name in key.split()}  # fmt: skip
+
+
+def _read_rows(text: str) -> Iterator[tuple[str, str]]:
+    """Each row as it is written: its names, and its words with those of `%NAME` filled in."""
+    shared: dict[str, str] = {}
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        key, sign, row = line.partition(" => ")
+        if sign and not line.startswith("#"):
+            row = " ".join(shared.get(word, word) for word in row.split())
+            if key.startswith("%"):
+                shared[key] = row
+            else:
+                yield key, row
+
+
+ROWS = dict(_read_rows(Path(__file__).with_name("rows.txt").read_text("utf-8")))
+_ROWS = {name: row for key, row in ROWS.items() for name in key.split()}
 _TAGS: dict[str, dict[str, str]] = {}
 for _name, _row in _ROWS.items():
     for _word in _row.partition(" -")[0].split():
