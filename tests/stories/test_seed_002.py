@@ -12,7 +12,7 @@ import pytest
 
 from hookline import Context, Decision, Hooks, Reply, Verdict, context, deny, message, rewrite, stop
 from hookline.agent.tools import Tool, ToolEnv, ToolResult
-from hookline.core.wire import snake
+from hookline.core.wire.dialects import DIALECTS
 from hookline.events import (
     CATALOG,
     Event,
@@ -185,6 +185,7 @@ def test_the_command_interface() -> None:
     """The payload of the sample is an event; its answer blocks, and nothing printed is no objection."""
     payload = {"event": "pre_tool_use", "session_id": "abc-123", "tool_name": "Bash",
                "tool_input": {"command": "rm -rf /"}}  # fmt: skip
+    snake = DIALECTS["snake"]
     event = snake.decode_event(payload)
     answer = {"continue_execution": False, "stop_reason": "Dangerous command blocked", "updated_input": None}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Command, Decision, HookEvent, Hooks, allow, background, context, deny, keep_going
-from hookline.core.wire import spec
+from hookline.core.wire.dialects import DIALECTS
 from hookline.events import CATALOG, PreToolUse, Stop
 from hookline.testing import bash, fire_sync, tool
 from tests.agent.driving import agent_on, reminders, requests_of
@@ -92,13 +92,13 @@ def test_pre_tool_use_results_become_one_decision() -> None:
 
 def test_stop_results_keep_the_agent_going() -> None:
     """`processStopResults`: in this dialect `continue: true` does, in Claude Code's own a block does."""
-    assert spec.decode_reply({"continue": True}, "Stop") == keep_going()
+    assert DIALECTS["spec"].decode_reply({"continue": True}, "Stop") == keep_going()
     assert fire_sync(lambda event: {"decision": "block", "reason": "tests fail"}, Stop()).keep_going
 
 
 def test_an_async_output_is_waited_for_elsewhere() -> None:
     """`{"async": true, "asyncTimeout": 5}`."""
-    assert spec.decode_reply({"async": True, "asyncTimeout": 5}, "PostToolUse") == background(timeout=5)
+    assert DIALECTS["spec"].decode_reply({"async": True, "asyncTimeout": 5}, "PostToolUse") == background(timeout=5)
 
 
 async def test_context_and_system_messages_reach_the_next_request(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, Verdict
-from hookline.core.wire import message
+from hookline.core.wire.dialects import DIALECTS
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import LineCodec
@@ -83,7 +83,7 @@ async def test_the_message_protocol() -> None:
     said = json.loads(await answer(hooks, json.dumps(EVENT).encode(), LineCodec("message")))
 
     assert {key: said[key] for key in RESPONSE} == RESPONSE
-    assert message.decode_event(EVENT).tool_use_id == "tool-use-abc123"
+    assert DIALECTS["message"].decode_event(EVENT).tool_use_id == "tool-use-abc123"
 
 
 @pytest.mark.parametrize(

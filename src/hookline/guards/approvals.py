@@ -10,7 +10,7 @@ from hookline.core.engine import Context
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import PathContext, Rule, covers, parse_rule
 from hookline.core.shell import parse_line
-from hookline.core.shell.folders import join, placed
+from hookline.core.shell.targets import join, placed
 from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import sandboxing

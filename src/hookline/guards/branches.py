@@ -18,8 +18,8 @@ import msgspec
 from hookline.core.globs import name_expression
 from hookline.core.hooks import Hook, make_hook
 from hookline.core.shell import SimpleCommand, parse_line
-from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, program
+from hookline.core.shell.targets import join, placed
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, check_undecided, shell_lines

@@ -25,8 +25,8 @@ from hookline.core.hooks.tools import ARGUMENTS, canonical
 from hookline.core.paths import absolute, inside_any
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
-from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import CODE_MODULES, CODE_VARIABLES, INTERPRETERS, names, tags_of, values
+from hookline.core.shell.targets import join, placed
 from hookline.errors import ConfigError
 from hookline.events import PermissionRequest
 from hookline.guards.approvals import runs_git_helper, without_confinement

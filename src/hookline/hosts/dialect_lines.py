@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.wire import message
-from hookline.core.wire.dialects import DIALECTS, detect
+from hookline.core.wire.dialects import DIALECTS, detect, message_response
 from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event
@@ -56,7 +55,7 @@ def refused(line: bytes, reason: str) -> bytes:
     asked = _asked(line)
     if asked.get("type") == "hook_event":
         call = asked.get("tool_use_id")
-        said = message.response(
+        said = message_response(
             tool_use_id=call if isinstance(call, str) else "", goes_on=False, decision="block", reason=reason
         )
         words = {**said, "error": reason}

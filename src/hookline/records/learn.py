@@ -17,7 +17,7 @@ from hookline.core.hooks.condition import domain_of, harmless
 from hookline.core.hooks.tools import ARGUMENTS, EDITING, canonical
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import SimpleCommand
-from hookline.core.shell.folders import join
+from hookline.core.shell.targets import join
 from hookline.events import PreToolUse
 from hookline.guards.learned import (
     NAME,

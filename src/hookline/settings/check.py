@@ -17,9 +17,9 @@ from hookline.core.hooks.condition import advice
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
-from hookline.core.shell.folders import placed
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
+from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
 from hookline.settings.fields import default_timeout

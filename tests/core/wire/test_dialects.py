@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hookline.core.wire import message as message_dialect
-from hookline.core.wire import snake, spec
-from hookline.core.wire.dialects import DIALECTS, detect, dialect
+from hookline.core.wire.dialects import DIALECTS, SNAKE_NAMES, detect, dialect
 from hookline.core.wire.strict import decode_mapping
 from hookline.errors import EventError, HooklineError, ReplyError, ReplyMismatch, UnknownEvent
 from hookline.events import (
@@ -41,6 +39,7 @@ from hookline.replies import (
 )
 from tests.core.wire.samples import EVENTS, every_input, least
 
+spec, snake, message_dialect = DIALECTS["spec"], DIALECTS["snake"], DIALECTS["message"]
 INPUTS = every_input()
 BASH = PreToolUse(tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1", session_id="abc")
 
@@ -151,8 +150,8 @@ def test_every_event_has_a_name_in_snake_case() -> None:
     asked_for = {"pre_tool_use", "post_tool_use", "post_tool_use_failure", "user_prompt_submit", "stop",
                  "subagent_start", "subagent_stop", "pre_compact", "session_start", "session_end"}  # fmt: skip
 
-    assert set(snake.NAMES.values()) == set(EVENTS)
-    assert asked_for <= set(snake.NAMES)
+    assert set(SNAKE_NAMES.values()) == set(EVENTS)
+    assert asked_for <= set(SNAKE_NAMES)
 
 
 SNAKES: list[tuple[dict[str, Any], Event]] = [

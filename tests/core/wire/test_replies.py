@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.core.wire import claude
-from hookline.core.wire.decode import only_decision
-from hookline.core.wire.output_types import fields_of
+from hookline.core.wire.output_types import fields_of, only_decision
 from hookline.core.wire.strict import decode_mapping
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, PreToolUse

@@ -33,8 +33,8 @@ def parse_line(text: str) -> ShellLine:
 
 
 def _read(text: str, found: ParseState) -> None:
+    from hookline.core.shell.lexer import readable
     from hookline.core.shell.parser import Parser
-    from hookline.core.shell.words import readable
 
     if len(text) > MAX_LENGTH:
         raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")

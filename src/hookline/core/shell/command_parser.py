@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from hookline.core.shell.lexer import Word, WordReader
+from hookline.core.shell.lexer import UNKNOWN, Word, WordReader, is_pattern, unmask
 from hookline.core.shell.programs.table import CODE_VARIABLES
 from hookline.core.shell.shell_line import (
     MAX_COMMANDS,
@@ -22,7 +22,6 @@ from hookline.core.shell.shell_line import (
     Undecidable,
     base_name,
 )
-from hookline.core.shell.words import UNKNOWN, is_pattern, unmask
 from hookline.core.shell.wrappers import find_nested_commands
 
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")

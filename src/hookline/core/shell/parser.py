@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from hookline.core.shell.command_parser import CommandParser
-from hookline.core.shell.lexer import Word
+from hookline.core.shell.lexer import Word, unmask
 from hookline.core.shell.shell_line import Undecidable
-from hookline.core.shell.words import unmask
 
 _LITERAL = r"-\w !#%&()*+,./:;<=>?@^{|}~"
 """What is itself in either kind of quotes, and is not a piece of arithmetic that runs a command later."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from hookline.core.patches import PatchedFile, holds_patch, read_patch
 from hookline.core.shell import SimpleCommand, parse_line
-from hookline.core.shell.folders import join, placed
-from hookline.core.shell.programs.patching import applies_patch, names_it, patch_of
 from hookline.core.shell.programs.table import names
+from hookline.core.shell.targets import applies_patch, join, names_it, patch_of, placed
 from hookline.errors import EventError
 
 _MENTION = re.compile(r"apply[_-]?patch", re.IGNORECASE)

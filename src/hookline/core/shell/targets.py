@@ -3,15 +3,102 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from hookline.core.patches import read_patch
 from hookline.core.paths import inside
-from hookline.core.shell.folders import CHANGES_FOLDER, Folders, join
-from hookline.core.shell.programs.patching import applies_patch, patched
 from hookline.core.shell.programs.writers import HARMLESS, find_roots, written_by
-from hookline.core.shell.shell_line import LATER, ShellLine, SimpleCommand, arguments, value_of
+from hookline.core.shell.shell_line import LATER, ShellLine, SimpleCommand, arguments, base_name, value_of
+from hookline.errors import EventError
+
+CHANGES_FOLDER = frozenset({"cd", "pushd", "popd", "chdir"})
+
+
+class Folders:
+    """Where the line may be: every folder it may have changed to, and the one it surely has after `cd x &&`."""
+
+    def __init__(self) -> None:
+        self.possible: dict[tuple[int, ...], list[str]] = {(): [""]}
+        self.sure: dict[tuple[int, ...], list[str]] = {(): [""]}
+
+    def of(self, command: SimpleCommand) -> list[str]:
+        """The folders that the command may run in; an empty list means that it cannot be told."""
+        scope = command.scope
+        if scope not in self.possible:
+            outer = next(scope[:end] for end in range(len(scope), -1, -1) if scope[:end] in self.possible)
+            self.possible[scope], self.sure[scope] = self.possible[outer], self.sure[outer]
+        elif command.after != "&&":
+            self.sure[scope] = self.possible[scope]
+        return self.sure[scope]
+
+    def change(self, command: SimpleCommand, folders: list[str]) -> None:
+        """Follow a `cd`."""
+        words = [word for word in command.words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word)]
+        target = words[0] if words else "~"
+        lost = command.dynamic or command.loops or command.name == "popd" or target[:1] in ("-", "+") or not folders
+        after = [] if lost or len(folders) > 16 else [join(folder, target) for folder in folders]
+        known = self.possible[command.scope]
+        self.sure[command.scope] = after
+        self.possible[command.scope] = list(dict.fromkeys([*known, *after])) if after and known else []
+
+
+def join(folder: str, path: str) -> str:
+    """A path seen from a folder."""
+    return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
+
+
+def placed(line: ShellLine) -> Iterator[tuple[SimpleCommand, list[str]]]:
+    """Every command of a line with the folders it may run in, relative to where the line starts; none: unknown."""
+    folders = Folders()
+    for command in line.commands:
+        bases = folders.of(command)
+        yield command, bases
+        if command.name in CHANGES_FOLDER:
+            folders.change(command, bases)
+
+
+NAMES = frozenset({"apply_patch", "applypatch"})
+_OPTION = "--codex-run-as-apply-patch"
+_OTHER_NAME = re.compile(r"-[a-z]*a|--argv0(?:=.*)?")
+
+
+def patch_of(command: SimpleCommand) -> str:
+    """The patch that `apply_patch` is given: its one argument, or a here-document."""
+    inputs = [redirect for redirect in command.redirects if redirect.op.startswith("<")]
+    given = command.words[1:]
+    if command.name in NAMES and not command.dynamic and not command.globs:
+        if len(given) == 1 and not inputs:
+            return given[0]
+        if not given and len(inputs) == 1 and inputs[0].fd in ("", "0") and command.stdin is not None:
+            return command.stdin
+    raise EventError(f"what `{command.text[:60]}` is given cannot be read; give the patch in a here-document")
+
+
+def applies_patch(command: SimpleCommand) -> bool:
+    """Whether a command is `apply_patch`, or starts it under another name."""
+    if not command.assignments and not any("patch" in word for word in command.words):
+        return False
+    if command.name in NAMES or _OPTION in command.words:
+        return True
+    renames = any(_OTHER_NAME.fullmatch(word) for word in command.words[1:])
+    return (renames and names_it(command)) or any(base_name(value) in NAMES for name, value in command.assignments
+                                                  if name == "ARGV0")  # fmt: skip
+
+
+def names_it(command: SimpleCommand) -> bool:
+    """Whether `apply_patch` is among the words that a command is given."""
+    return any(base_name(word.rpartition("=")[2]) in NAMES for word in command.words[1:])
+
+
+def patched(command: SimpleCommand) -> list[str]:
+    """The files that `apply_patch` writes."""
+    try:
+        return [change.path for change in read_patch(patch_of(command))]
+    except EventError:
+        return [LATER + "the files of a patch"]
+
 
 _DIRECTORY_STACK = re.compile(r"~[+-]?\d*(?=/|$)(?<!~)")
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from hookline.core.shell.programs.languages import LANGUAGES, interpreter, language_of
+from hookline.core.shell.lexer import UNKNOWN
+from hookline.core.shell.programs.languages import LANGUAGES, TOOLS, interpreter, language_of
 from hookline.core.shell.programs.table import (
     CODE_VARIABLES,
     LOADER,
@@ -17,10 +18,8 @@ from hookline.core.shell.programs.table import (
     program,
     values,
 )
-from hookline.core.shell.programs.tools import TOOLS
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, SimpleCommand, Words
 from hookline.core.shell.shell_line import script as _script
-from hookline.core.shell.words import UNKNOWN
 
 _LOOK, _WRAPS, _SUBSCRIPTS, _SETS = values("look"), names("wraps"), names("subscripts"), names("sets")
 

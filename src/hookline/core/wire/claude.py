@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from hookline.core.wire.decode import reply_of
 from hookline.core.wire.json_text import is_blank, parse_object, write
-from hookline.core.wire.output_types import CHOICE, DECISION, REASON, WIRE_NAMES, explained, fields_of, typed
+from hookline.core.wire.output_types import CHOICE, DECISION, REASON, WIRE_NAMES, explained, fields_of, reply_of, typed
 from hookline.errors import EventError, ReplyError, ReplyMismatch
 from hookline.events import CATALOG, Event, spec_of
 from hookline.replies import NOTHING, Decision, EventFields, Reply, check_fits, said

@@ -15,9 +15,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.wire import message, snake
-from hookline.core.wire.decode import reply_of
-from hookline.core.wire.output_types import Allowed, Denied, Output, fields_of, typed
+from hookline.core.wire.dialects import DIALECTS, MESSAGE_FIELDS, SNAKE_FIELDS
+from hookline.core.wire.output_types import Allowed, Denied, Output, fields_of, reply_of, typed
 from hookline.errors import ReplyError, did_you_mean
 from hookline.events import spec_of
 from hookline.replies import NOTHING, Reply, allow
@@ -25,7 +24,7 @@ from hookline.replies import NOTHING, Reply, allow
 _BODY = "hookSpecificOutput"
 _OUTPUT = (*Output.__struct_encode_fields__, _BODY)
 _KEYS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType({
-    "claude": _OUTPUT, "spec": _OUTPUT, "snake": snake.FIELDS, "message": (*message.FIELDS, _BODY),
+    "claude": _OUTPUT, "spec": _OUTPUT, "snake": SNAKE_FIELDS, "message": (*MESSAGE_FIELDS, _BODY),
 })  # fmt: skip
 """Dialect → the keys of an answer."""
 
@@ -126,8 +125,8 @@ def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:
     if not answer:
         return NOTHING
     if _SNAKE_SIGN in answer:
-        _to_wire_keys(answer, _same(tuple(snake.FIELDS)), f"reply to {event_name}")
-        return snake.decode_reply(answer, event_name)
+        _to_wire_keys(answer, _same(SNAKE_FIELDS), f"reply to {event_name}")
+        return DIALECTS["snake"].decode_reply(answer, event_name)
     said = _to_wire_keys(answer, _top(event_name), f"reply to {event_name}")
     check_async(said, event_name)
     body = _body(said, event_name)

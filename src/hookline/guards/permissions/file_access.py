@@ -16,8 +16,8 @@ from hookline.core.hooks.condition import PathContext, Rule, RuleMatch
 from hookline.core.hooks.tools import canonical
 from hookline.core.paths import absolute, from_root
 from hookline.core.shell import SimpleCommand, parse_line, writes
-from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import lists, names
+from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
 
 

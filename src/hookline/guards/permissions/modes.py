@@ -9,8 +9,8 @@ from enum import StrEnum
 from hookline.core.files import other_names
 from hookline.core.paths import absolute
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line, writes
-from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, known, names, program
+from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
 from hookline.sandbox.secret_places import FREE, read_table

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
 from hookline.core.paths import absolute, from_root, inside_any
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
-from hookline.core.shell.folders import join, placed
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, names, program, values
+from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.git_config import runs_something
 
