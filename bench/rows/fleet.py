@@ -90,8 +90,8 @@ def _started(argv: list[str]) -> subprocess.Popen[bytes]:
 
 def _enrolled(hub: Any, folder: Path) -> list[Path]:
     """Every machine as `join` leaves it; the server is told of all of them when it starts."""
-    from hookline.fleet.keys import MachineKey
     from hookline.fleet.machine import Enrolment, Machine
+    from hookline.fleet.members import MachineKey
 
     folders = []
     for number in range(MACHINES):

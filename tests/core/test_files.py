@@ -16,7 +16,7 @@ from hookline.core.files import state_folder, write_atomically
 from hookline.fleet.bundle import Bundle, Manifest
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.machine import Enrolment, Machine
-from hookline.fleet.registry import MachineRegistry
+from hookline.fleet.members import MachineRegistry
 from hookline.guards.budget import FileBudgetStore
 from hookline.guards.sandboxing import call_file, note_policy
 from hookline.hosts.install.entries import mark_handled
@@ -98,7 +98,7 @@ def make_state(folder: Path) -> None:
     MachineRegistry(folder / "hub" / "machines")
     machine = Machine(folder / "fleet")
     machine.enrol(Enrolment(machine="m", name="m", hub="nats://hub", team="k"), "seed")
-    machine.heard()
+    machine.contact.heard()
     manifest = Manifest(format=1, version=1, created="now", message="", files={})
     machine.stage(Bundle(manifest, {"hooks.py": b"", "more/x.py": b""}, "digest", b"manifest", b"signature"))
 

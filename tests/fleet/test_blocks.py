@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.fleet.leaf import MOST_LINES, blocks_after, place_after
+from hookline.fleet.leaf import MOST_LINES
 from hookline.records.audit import AuditFile
-from hookline.records.audit.chain import Link
-from hookline.records.audit.reader import Cursor
+from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.reader import Cursor, LogBatch, LogReader
 
 
 def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[bytes]:
@@ -23,22 +23,24 @@ def written(path: Path, count: int, *, max_bytes: int | None = None) -> list[byt
 
 def read(path: Path, after: Cursor | Link) -> list[bytes]:
     """Everything behind a place."""
-    return [
-        line
-        for block, _ in blocks_after(path, place_after(path, after) if isinstance(after, Link) else after)
-        for line in block.lines
-    ]
+    place = LogReader(path).find(after) if isinstance(after, Link) else after
+    return [line for block in blocks(path, place) for line in block.lines]
+
+
+def blocks(path: Path, after: Cursor | None = None) -> list[LogBatch]:
+    """As a machine sends them."""
+    return list(LogReader(path).batches(after, most_lines=MOST_LINES))
 
 
 def test_from_the_beginning(tmp_path: Path) -> None:
     """In blocks of at most so many lines, each following the one before."""
     path = tmp_path / "audit.jsonl"
     AuditFile(path).append({"number": number} for number in range(2 * MOST_LINES + 1))
-    blocks = [block for block, _ in blocks_after(path, Cursor())]
+    found = blocks(path)
 
-    assert [len(block.lines) for block in blocks] == [MOST_LINES, MOST_LINES, 1]
-    assert [block.before for block in blocks[1:]] == [block.last for block in blocks[:-1]]
-    assert b"".join(block.data for block in blocks) == path.read_bytes()
+    assert [len(block.lines) for block in found] == [MOST_LINES, MOST_LINES, 1]
+    assert [link_before(block.lines[0]) for block in found[1:]] == [link_of(block.lines[-1]) for block in found[:-1]]
+    assert b"".join(block.data for block in found) == path.read_bytes()
 
 
 @settings(max_examples=25, deadline=None)
@@ -47,8 +49,6 @@ def test_from_any_record_on(tmp_path_factory: object, count: int, at: int, rotat
     """A machine that knows only what the hub has goes on right behind it, wherever that is."""
     path = tmp_path_factory.mktemp("log") / "audit.jsonl"  # type: ignore[attr-defined]
     lines = written(path, count, max_bytes=600 if rotate else None)
-    from hookline.records.audit.chain import link_of
-
     at = min(at, count)
     last = link_of(lines[at - 1]) if at else Link()
     assert last is not None
@@ -60,11 +60,11 @@ def test_a_remembered_place_is_gone_on_from(tmp_path: Path) -> None:
     """Without reading the log again from its first line."""
     path = tmp_path / "audit.jsonl"
     written(path, 3)
-    [(_, place)] = blocks_after(path, Cursor())
+    [block] = blocks(path)
     AuditFile(path).append([{"number": 3}])
 
-    assert place.offset > 0
-    assert len(read(path, place)) == 1
+    assert block.cursor.offset > 0
+    assert len(read(path, block.cursor)) == 1
 
 
 def test_a_torn_line_waits(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookline.errors import FleetError
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, pack, read_folder, unpack
-from hookline.fleet.keys import MachineKey, TeamKey, is_machine_key
+from hookline.fleet.members import MachineKey, TeamKey, is_machine_key
 
 KEY, OTHER = TeamKey(b"k" * 32), TeamKey(b"o" * 32)
 FILES = {"hooks.py": b"hooks = None\n", "policies/a.cedar": b"permit();\n"}

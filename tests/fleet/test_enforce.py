@@ -18,10 +18,9 @@ from hookline.core.engine import Verdict
 from hookline.errors import FleetError
 from hookline.events import PreToolUse, Stop
 from hookline.fleet.bundle import MANIFEST, pack, unpack
-from hookline.fleet.check import check_in_process
-from hookline.fleet.enforce import govern, policy_hooks, record_refusal
-from hookline.fleet.keys import TeamKey
+from hookline.fleet.enforce import check_in_process, govern, policy_hooks, record_refusal
 from hookline.fleet.machine import Enrolment, Machine, Stale
+from hookline.fleet.members import TeamKey
 from hookline.records.audit import AuditFile
 from tests import forked
 
@@ -48,7 +47,7 @@ def enrolled(folder: Path, *, stale_hours: float = 0.0, when_stale: Stale = "kee
         when_stale=when_stale,
     )  # fmt: skip
     machine.enrol(enrolment, "SU")
-    machine.heard()
+    machine.contact.heard()
     return machine
 
 
@@ -218,7 +217,7 @@ async def test_a_stale_policy_does_what_was_set(tmp_path: Path, when_stale: Stal
     os.utime(tmp_path / "contact", (0, 0))
 
     assert (await decided(machine, READ))[0] == decision
-    machine.heard()
+    machine.contact.heard()
     assert (await decided(machine, READ))[0] == "pass"
 
 

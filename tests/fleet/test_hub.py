@@ -22,14 +22,22 @@ from nats.js.errors import Error as StreamError
 from hookline.errors import FleetError
 from hookline.fleet import connection
 from hookline.fleet.bundle import pack
-from hookline.fleet.connection import connect, end
+from hookline.fleet.connection import (
+    BUNDLE_BUCKET,
+    POLICY_BUCKET,
+    STATUS_BUCKET,
+    TARGET,
+    audit_of,
+    connect,
+    end,
+    inbox_of,
+)
 from hookline.fleet.hub import Hub
-from hookline.fleet.keys import MachineKey, TeamKey
 from hookline.fleet.leaf import Leaf, join
 from hookline.fleet.machine import Machine
+from hookline.fleet.members import MachineKey, TeamKey
 from hookline.fleet.overview import MachineRow, Rollout
 from hookline.fleet.server import Server
-from hookline.fleet.subjects import BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET, audit_of, inbox_of
 from hookline.records.audit import AuditFile
 from tests.fleet.faults import free_port
 
@@ -213,7 +221,7 @@ async def test_a_policy_that_was_changed_on_the_machine_is_fetched_again(hub: Hu
 
         policy = machine.verified_policy()
         assert policy is not None
-        assert policy.files == {"hooks.py": POLICY}
+        assert policy[1] == {"hooks.py": POLICY}
 
 
 # -- machines --------------------------------------------------------------------------------------------------------
@@ -244,12 +252,12 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatc
         log.append([{"event": "PreToolUse"}])
         await until(lambda: hub.folder.ledger.mirror(name).last.seq == 1)
         hub.admin.revoke("laptop")
-        await until(lambda: "was revoked" in machine.trouble())
+        await until(lambda: "was revoked" in machine.contact.trouble())
         log.append([{"event": "PreToolUse"}])
         with pytest.raises(Exception, match=r"closed|reconnect|timeout"):
             await leaf.send(log.path)
 
-    assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
+    assert "run `hookline fleet leave`, then join with a new token" in machine.contact.trouble()
     assert hub.folder.ledger.mirror(name).last.seq == 1
     monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
     with pytest.raises(FleetError, match=r"does not let this machine in|cannot connect to the hub"):
@@ -322,7 +330,7 @@ async def test_a_clock_that_is_off_is_shown_and_does_no_harm(hub: Hub, tmp_path:
         off = (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="milliseconds")
         status = msgspec.structs.replace(leaf.status(), time=off, received="2001-01-01T00:00:00+00:00")
         name = machine.enrolment().machine
-        await leaf.client.jetstream().publish(f"$KV.{STATUS_BUCKET}.{name}", msgspec.json.encode(status))
+        await leaf._js.publish(f"$KV.{STATUS_BUCKET}.{name}", msgspec.json.encode(status))
         row = await row_of(hub, machine)
 
     assert not row.silent
@@ -401,11 +409,11 @@ def test_a_full_disk_on_a_machine_keeps_the_policy_in_force(tmp_path: Path) -> N
             put_in_force(machine, {"hooks.py": POLICY, "big": b"y" * 100_000}, version=2)
         except CannotWrite as problem:
             print(problem)
-        print(machine.current().version, machine.verified_policy().folder)
-        machine.heard()
+        print(machine.current().version, machine.verified_policy()[0])
+        machine.contact.heard()
         filler.unlink()
         put_in_force(machine, {"hooks.py": POLICY, "big": b"y" * 100_000}, version=2)
-        print(machine.current().version, machine.verified_policy().folder)
+        print(machine.current().version, machine.verified_policy()[0])
         """,
         tmp_path, "1m",
     )  # fmt: skip

@@ -20,14 +20,12 @@ import msgspec
 import pytest
 
 from hookline.errors import FleetError
-from hookline.fleet.connection import end
+from hookline.fleet.connection import SIGNATURE_HEADER, STATUS_BUCKET, audit_of, end
 from hookline.fleet.hub import Hub
-from hookline.fleet.keys import MachineKey
 from hookline.fleet.machine import Machine
+from hookline.fleet.members import MachineKey, Member
 from hookline.fleet.overview import Status, rows
-from hookline.fleet.registry import Member
 from hookline.fleet.server import Server
-from hookline.fleet.subjects import SIGNATURE_HEADER, STATUS_BUCKET, audit_of
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import START
 from tests.fleet.faults import free_port
@@ -354,7 +352,7 @@ async def test_a_new_team_key_is_not_believed_until_the_machine_joins_again(tmp_
             assert version_of(machine) == 1
             assert "not signed by this team's key" in (await row_of(hub, machine)).problems[0]
         hub.admin.revoke("laptop")
-        machine.leave()
+        shutil.rmtree(machine.folder)
         again = await enrolled(hub, tmp_path / "laptop")
         async with Connected(again):
             await in_force(hub, again, 2)
@@ -367,7 +365,7 @@ async def test_a_clock_that_goes_back_hides_nothing(tmp_path: Path) -> None:
     ahead = (datetime.now(UTC) + timedelta(days=30)).timestamp()
     os.utime(tmp_path / "contact", (ahead, ahead))
     assert (await decided(machine, READ))[0] == "deny"
-    machine.heard()
+    machine.contact.heard()
     assert (await decided(machine, READ))[0] == "pass"
 
     now = datetime.now(UTC)

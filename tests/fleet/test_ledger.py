@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import AuditError
-from hookline.fleet.keys import MachineKey, TeamKey, log_origin, vkey_of, witness_name
 from hookline.fleet.ledger import Ledger
+from hookline.fleet.members import MachineKey, TeamKey, log_origin, vkey_of, witness_name
 from hookline.records.audit import AuditFile
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.signing import COSIGNATURE, verified_note, vkey

@@ -12,9 +12,9 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.fleet.keys import MachineKey
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.machine import Enrolment, Machine
+from hookline.fleet.members import MachineKey
 from tests.fleet.faults import Fleet
 from tests.processes.service.conftest import Desk, desk, until
 
@@ -33,8 +33,7 @@ def hub(tmp_path: Path) -> Iterator[Fleet]:
 
 
 def token(hub: Fleet) -> str:
-    from hookline.fleet.keys import TeamKey
-    from hookline.fleet.registry import MachineRegistry
+    from hookline.fleet.members import MachineRegistry, TeamKey
 
     return MachineRegistry(hub.hub).token(TeamKey.load(hub.hub / "team.key").public)
 

@@ -14,14 +14,21 @@ import msgspec
 
 from hookline.core.files import write_atomically
 from hookline.errors import FleetError
-from hookline.fleet.bundle import Bundle, fetch, pack, unpack
-from hookline.fleet.connection import connect, read_rollout
-from hookline.fleet.keys import MachineKey, TeamKey
+from hookline.fleet.bundle import fetch, pack, unpack
+from hookline.fleet.connection import (
+    ANNOUNCE,
+    BUNDLE_BUCKET,
+    POLICY_BUCKET,
+    STATUS_BUCKET,
+    TARGET,
+    connect,
+    patient_jetstream,
+    read_rollout,
+)
 from hookline.fleet.ledger import Ledger
+from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey
 from hookline.fleet.overview import MachineRow, Rollout, Status, first, read_status, rows, widened
-from hookline.fleet.registry import MachineRegistry, Member
 from hookline.fleet.server import users
-from hookline.fleet.subjects import ANNOUNCE, BUNDLE_BUCKET, POLICY_BUCKET, STATUS_BUCKET, TARGET
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -45,18 +52,10 @@ class HubFolder:
         self.path = path
         self.registry: MachineRegistry = MachineRegistry(path)
         self.ledger: Ledger = Ledger(path / "audit")
+        self.seed_path: Path = path / "hub.seed"  # the hub's own credentials, for its connection
+        self.users_path: Path = path / "nats-users.json"  # who may connect, for a cluster that is not ours
         key = path / "team.key"
         self.key: TeamKey = TeamKey.load(key) if key.exists() else TeamKey.create(key)
-
-    @property
-    def seed_path(self) -> Path:
-        """The hub's own credentials, for its connection."""
-        return self.path / "hub.seed"
-
-    @property
-    def users_path(self) -> Path:
-        """Who may connect, for the configuration of a cluster that is not ours."""
-        return self.path / "nats-users.json"
 
     def hub_key(self) -> MachineKey:
         """The hub's own credentials; made at its first start."""
@@ -89,6 +88,7 @@ class Administrator:
 
     def __init__(self, folder: HubFolder, client: Client) -> None:
         self.folder = folder
+        self.js: JetStreamContext = patient_jetstream(client)
         self._client = client
 
     @classmethod
@@ -101,13 +101,6 @@ class Administrator:
         """End the connection."""
         with contextlib.suppress(Exception):
             await self._client.close()
-
-    @property
-    def js(self) -> JetStreamContext:
-        """JetStream."""
-        from hookline.fleet.jetstream import PatientJetStream
-
-        return PatientJetStream(self._client)
 
     # -- machines ------------------------------------------------------------------------------------------------
 
@@ -171,10 +164,6 @@ class Administrator:
             return []
         return [msgspec.json.decode(entry.value, type=Rollout) for entry in entries if entry.value]
 
-    async def bundle(self, version: int) -> Bundle:
-        """The bundle of a version, checked."""
-        return unpack(await fetch(self.js, BUNDLE_BUCKET, str(version)), public=self.folder.key.public)
-
     async def push(
         self, files: dict[str, bytes], *, share: float = 1.0, message: str = "", restores: int | None = None
     ) -> Rollout:
@@ -208,7 +197,7 @@ class Administrator:
         last = await self.rollout()
         if last is None or not last.stable:
             raise FleetError("there is no earlier policy to go back to")
-        before = await self.bundle(last.stable)
+        before = unpack(await fetch(self.js, BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
         return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)
 
     async def _announce(self, wanted: Rollout) -> None:
@@ -218,20 +207,6 @@ class Administrator:
 
 
 # -- the fleet for the console: its machines and its rollouts, as the hub sees them ------------------------------------
-
-
-class RolloutRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a rollout, and how the machines that should have its version stand."""
-
-    version: int
-    share: float
-    stable: int
-    message: str
-    started: str
-    current: bool
-    wanted: int
-    in_force: int
-    refused: tuple[str, ...]
 
 
 class FleetPages:
@@ -286,16 +261,14 @@ def _shown(row: MachineRow) -> dict[str, Any]:
     return {**msgspec.to_builtins(row), "ok": row.ok, "hooked": row.hooked, "proven": row.proven}
 
 
-def steps(history: Sequence[Rollout], rows: Sequence[MachineRow]) -> list[RolloutRow]:
-    """How each step of the rollouts stands, the newest first."""
+def steps(history: Sequence[Rollout], rows: Sequence[MachineRow]) -> list[dict[str, Any]]:
+    """How each step of the rollouts, and the machines that should have its version, stand; the newest first."""
     wanted = Counter(row.wanted for row in rows)
     in_force = Counter(row.policy for row in rows)
     refused = [(row.wanted, f"{row.name}: {text}") for row in rows for text in row.problems if "refused" in text]
     return [
-        RolloutRow(
-            version=step.version, share=step.share, stable=step.stable, message=step.message, started=step.started,
-            current=place == 0, wanted=wanted[step.version], in_force=in_force[step.version],
-            refused=tuple(text for version, text in refused if version == step.version),
-        )
+        {name: getattr(step, name) for name in ("version", "share", "stable", "message", "started")}
+        | {"current": place == 0, "wanted": wanted[step.version], "in_force": in_force[step.version]}
+        | {"refused": [text for version, text in refused if version == step.version]}
         for place, step in enumerate(reversed(history))
-    ]  # fmt: skip
+    ]

@@ -22,7 +22,7 @@ import msgspec
 
 from hookline.core.files import private_folder, write_atomically
 from hookline.errors import FleetError
-from hookline.fleet.keys import TeamKey, verify
+from hookline.fleet.members import TeamKey, verify
 
 if TYPE_CHECKING:
     from nats.js import JetStreamContext

@@ -1,4 +1,4 @@
-"""Connections to the hub: NATS, with our keys, and errors that say what to do."""
+"""Connections to the hub: NATS, with our keys, errors that say what to do, and the names on the wire."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import importlib
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from hookline.errors import FleetError, extra
 from hookline.fleet.overview import Rollout
-from hookline.fleet.subjects import POLICY_BUCKET, TARGET
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -144,3 +144,82 @@ def _explained(problem: Exception) -> str:
             "not reloaded since; run `hookline fleet leave`, then join with a new token"
         )
     return text
+
+
+PATIENCE = 5.0
+"""Seconds in which JetStream has to answer."""
+_PAUSE = 0.05
+T = TypeVar("T")
+
+
+def patient_jetstream(client: Client) -> JetStreamContext:
+    """JetStream, asked once more: a server that reads its list of users again does not answer for a moment.
+
+    A request without an answer has changed nothing, so it may be sent again.
+    """
+    js = client.jetstream()
+    for name in ("_api_request", "publish"):
+        setattr(js, name, partial(_answered, getattr(js, name)))
+    return js
+
+
+async def _answered(ask: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
+    from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
+
+    clock = asyncio.get_running_loop().time
+    until = clock() + PATIENCE
+    while True:
+        try:
+            return await ask(*args, **options)
+        except (NoStreamResponseError, ServiceUnavailableError):
+            if clock() > until:
+                raise
+        await asyncio.sleep(_PAUSE)
+
+
+# -- names on the wire: one table, so that what a machine may do can be written down exactly --------------------------
+
+AUDIT_STREAM = "HOOKLINE_AUDIT"
+POLICY_BUCKET = "hookline_policy"
+STATUS_BUCKET = "hookline_status"
+BUNDLE_BUCKET = "hookline_bundles"
+
+AUDIT = "hookline.audit"
+ENROL = "hookline.enrol"
+ANNOUNCE = "hookline.policy.changed"
+SIGNATURE_HEADER = "Hookline-Signature"
+"""On every audit block: its machine's signature, so that not even the server can speak for it."""
+INSTANCE_HEADER = "Hookline-Instance"
+"""Beside it: which process of the machine sent it. Two that take turns are two computers with one key."""
+TARGET = "target"
+"""The key in the policy bucket that says which version is wanted, and for whom."""
+
+
+def audit_of(machine: str) -> str:
+    """Where a machine's audit blocks go."""
+    return f"{AUDIT}.{machine}"
+
+
+def inbox_of(machine: str) -> str:
+    """The prefix of a machine's inboxes, so that none can read another's answers."""
+    return f"_INBOX_{machine}"
+
+
+def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
+    """What a machine's credentials allow, in the words of a NATS server's configuration."""
+    publish = [
+        audit_of(machine),
+        f"$KV.{STATUS_BUCKET}.{machine}",
+        f"$JS.API.DIRECT.GET.{AUDIT_STREAM}.{audit_of(machine)}",
+        f"$JS.API.DIRECT.GET.KV_{POLICY_BUCKET}.$KV.{POLICY_BUCKET}.>",
+        "$JS.API.STREAM.NAMES",
+        f"$JS.API.STREAM.INFO.KV_{POLICY_BUCKET}",
+        f"$JS.API.STREAM.INFO.KV_{STATUS_BUCKET}",
+        f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}",
+        f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}.>",
+    ]
+    return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{inbox_of(machine)}.>", ANNOUNCE]}}
+
+
+JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
+"""What a machine may do that has only a token: ask to be enrolled."""

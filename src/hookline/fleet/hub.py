@@ -22,11 +22,7 @@ import msgspec
 
 from hookline.errors import FleetError
 from hookline.fleet.administrator import Administrator, HubAddress, HubFolder
-from hookline.fleet.connection import connect, end
-from hookline.fleet.keys import signed_by
-from hookline.fleet.overview import MOST_STATUS, Status, read_status
-from hookline.fleet.server import Server
-from hookline.fleet.subjects import (
+from hookline.fleet.connection import (
     AUDIT,
     AUDIT_STREAM,
     BUNDLE_BUCKET,
@@ -35,7 +31,12 @@ from hookline.fleet.subjects import (
     POLICY_BUCKET,
     SIGNATURE_HEADER,
     STATUS_BUCKET,
-)  # fmt: skip
+    connect,
+    end,
+)
+from hookline.fleet.members import signed_by
+from hookline.fleet.overview import MOST_STATUS, Status, read_status
+from hookline.fleet.server import Server
 from hookline.records.audit.chain import link_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Hub:
         self.url: str = url or (server.url if server else "")
         self.mirroring: Mirroring = Mirroring(self.folder, lambda: self.js, on_cut_off=self._apply_members, quota=quota)
         self._tasks: list[asyncio.Task[None]] = []
-        self._client: Client | None = None
+        self._admin: Administrator | None = None
         self._disk_was_full = False
 
     async def start(self) -> None:
@@ -82,11 +83,12 @@ class Hub:
         self._configure()
         if self.server is not None:
             self.server.start()
-        self._client = await self._connected()
+        client = await self._connected()
+        self._admin = Administrator(self.folder, client)
         await self._provision()
         self.folder.write_address(HubAddress(self.url, own_server=self.server is not None))
-        await self._client.subscribe(ENROL, cb=self._enrol)
-        await self._client.subscribe(f"$KV.{STATUS_BUCKET}.*", cb=self._hear)
+        await client.subscribe(ENROL, cb=self._enrol)
+        await client.subscribe(f"$KV.{STATUS_BUCKET}.*", cb=self._hear)
         self._tasks = [asyncio.create_task(self.mirroring.run()), asyncio.create_task(self._follow_members())]
 
     async def run(self) -> None:
@@ -111,27 +113,22 @@ class Hub:
     async def stop(self) -> None:
         """End everything in good order."""
         await end(*self._tasks)
-        if self._client is not None:
-            with contextlib.suppress(Exception):
-                await self._client.close()
+        if self._admin is not None:
+            await self._admin.close()
         if self.server is not None:
             self.server.stop()
 
     @property
     def admin(self) -> Administrator:
         """Its administrator, over the hub's own connection."""
-        return Administrator(self.folder, self._running_client)
+        if self._admin is None:
+            raise FleetError("the hub is not running; start it with `hookline fleet hub`")
+        return self._admin
 
     @property
     def js(self) -> JetStreamContext:
         """JetStream, once started."""
         return self.admin.js
-
-    @property
-    def _running_client(self) -> Client:
-        if self._client is None:
-            raise FleetError("the hub is not running; start it with `hookline fleet hub`")
-        return self._client
 
     async def _provision(self) -> None:
         """Streams and buckets; what is there already stays as it is, but for what a machine may do to others."""

@@ -11,7 +11,7 @@ import logging
 import platform
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
@@ -21,26 +21,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.errors import AuditError, FleetError
-from hookline.fleet import subjects
-from hookline.fleet.bundle import Bundle, fetch, unpack
-from hookline.fleet.check import check_in_process
-from hookline.fleet.connection import connect, end, read_rollout
-from hookline.fleet.keys import MachineKey, log_origin, verify
+from hookline.fleet import connection as wire
+from hookline.fleet.bundle import fetch, unpack
+from hookline.fleet.enforce import check_in_process
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
+from hookline.fleet.members import MachineKey, log_origin, read_token, verify
 from hookline.fleet.overview import Status
-from hookline.fleet.registry import read_token
 from hookline.hosts.install.survey import HostRow, survey
-from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.chain import Link, link_of
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
+    from nats.js import JetStreamContext
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
 STATUS_SECONDS = 30.0
 RETRY_SECONDS = 5.0
+MOST_BYTES = 256 << 10
+MOST_LINES = 500
 _AGENT_MINUTES = 10.0
 
 
@@ -54,16 +55,16 @@ async def join(
         raise FleetError(f"this machine is in a fleet already, as `{known.name}` at {known.hub}; leave it first")
     secret, team = read_token(token)
     key = MachineKey.generate()
-    client = await connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
+    client = await wire.connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
     try:
         ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
-        answer = await _request(client, subjects.ENROL, msgspec.json.encode(ask))
+        answer = await _request(client, wire.ENROL, msgspec.json.encode(ask))
     finally:
         await client.close()
     found = _checked_answer(answer, team, key)
     enrolment = Enrolment(machine=found, name=ask["name"], hub=url, team=team, audit=audit, **settings)
     machine.enrol(enrolment, key.seed)
-    machine.heard()
+    machine.contact.heard()
     return enrolment
 
 
@@ -130,33 +131,32 @@ class Leaf:
         async def on_closed() -> None:
             closed.set()
 
-        self._client = client = await connect(
-            self.enrolment.hub, seed=self.machine.seed_path, inbox=subjects.inbox_of(me), name=me, patient=True,
-            on_back=self._came_back, on_problem=self.machine.note_trouble, closed_cb=on_closed,
+        async def on_back() -> None:
+            self._cursor = None  # what the hub has is asked again: an acknowledgement may have been lost
+            self._changed.set()
+
+        async def on_announcement(_: Any) -> None:
+            self._changed.set()
+
+        self._client = client = await wire.connect(
+            self.enrolment.hub, seed=self.machine.seed_path, inbox=wire.inbox_of(me), name=me, patient=True,
+            on_back=on_back, on_problem=self.machine.contact.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
         self._cursor = None
         loops = [self._policy_loop(), self._audit_loop(), self._status_loop(), closed.wait()]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            await client.subscribe(subjects.ANNOUNCE, cb=self._announced)
+            await client.subscribe(wire.ANNOUNCE, cb=on_announcement)
             await tasks[-1]
         finally:
-            await end(*tasks)
+            await wire.end(*tasks)
             with contextlib.suppress(Exception):
                 await client.close()
 
     @property
-    def client(self) -> Client:
-        """The connection, once there is one."""
+    def _js(self) -> JetStreamContext:
         assert self._client is not None
-        return self._client
-
-    async def _came_back(self) -> None:
-        self._cursor = None  # what the hub has is asked again: an acknowledgement may have been lost
-        self._changed.set()
-
-    async def _announced(self, _: Any) -> None:
-        self._changed.set()
+        return self._client.jetstream()
 
     # -- audit out -----------------------------------------------------------------------------------------------
 
@@ -174,42 +174,40 @@ class Leaf:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def send(self, log_path: Path) -> int:
-        """Send what the hub does not have; how many blocks it has taken."""
+        """Send what the hub does not have; how many blocks it has taken.
+
+        The log itself is the spool: what was not sent yet is what comes after the last record that the hub has, or all
+        of it where the log does not hold that record any more; then the hub sees the gap.
+        """
+        reader, subject = LogReader(log_path), wire.audit_of(self.enrolment.machine)
         if self._cursor is None:
-            self._sent, self._sequence = await self._hub_position()
-            self._cursor = await asyncio.to_thread(place_after, log_path, self._sent)
-        sent = 0
-        few = islice(blocks_after(log_path, self._cursor), 16)  # a week offline does not lie in memory at once
-        for block, place in await asyncio.to_thread(list, few):
-            self._sequence = await self._publish(block)
-            self._cursor, self._sent = place, block.last
-            self.machine.heard()
+            self._sent, self._sequence = await self._hub_position(subject)
+            self._cursor = await asyncio.to_thread(reader.find, self._sent) or Cursor()
+        sent = 0  # a week offline does not lie in memory at once
+        few = islice(reader.batches(self._cursor, most_bytes=MOST_BYTES, most_lines=MOST_LINES), 16)
+        for block in await asyncio.to_thread(list, few):
+            last = link_of(block.lines[-1]) or Link(hash="")
+            headers = {
+                "Nats-Msg-Id": f"{self.enrolment.machine}.{last.hash}",  # machines made from one image begin alike
+                "Nats-Expected-Last-Subject-Sequence": str(self._sequence),  # taken only if it follows what the hub has
+                wire.SIGNATURE_HEADER: self._key.sign(block.data).hex(),
+                wire.INSTANCE_HEADER: self._instance,
+            }
+            ack = await self._js.publish(subject, block.data, timeout=10, stream=wire.AUDIT_STREAM, headers=headers)
+            self._sequence, self._cursor, self._sent = ack.seq, block.cursor, last
+            self.machine.contact.heard()
             sent += 1
         return sent
 
-    async def _hub_position(self) -> tuple[Link, int]:
+    async def _hub_position(self, subject: str) -> tuple[Link, int]:
         from nats.js.errors import NotFoundError
 
-        js = self.client.jetstream()
         try:
-            last = await js.get_last_msg(subjects.AUDIT_STREAM, subjects.audit_of(self.enrolment.machine), direct=True)
+            last = await self._js.get_last_msg(wire.AUDIT_STREAM, subject, direct=True)
         except NotFoundError:
             return Link(), 0
         line = (last.data or b"").splitlines(keepends=True)[-1:]
         return (link_of(line[0]) if line else None) or Link(), last.seq or 0
-
-    async def _publish(self, block: Block) -> int:
-        """Send one block; it is taken only if it follows what the hub had from this machine."""
-        headers = {
-            "Nats-Msg-Id": f"{self.enrolment.machine}.{block.last.hash}",  # machines made from one image begin alike
-            "Nats-Expected-Last-Subject-Sequence": str(self._sequence),
-            subjects.SIGNATURE_HEADER: self._key.sign(block.data).hex(),
-            subjects.INSTANCE_HEADER: self._instance,
-        }
-        js = self.client.jetstream()
-        subject = subjects.audit_of(self.enrolment.machine)
-        ack = await js.publish(subject, block.data, timeout=10, stream=subjects.AUDIT_STREAM, headers=headers)
-        return ack.seq
 
     # -- policy in -----------------------------------------------------------------------------------------------
 
@@ -218,7 +216,7 @@ class Leaf:
             self._changed.clear()
             try:
                 await self.follow_policy()
-                self.machine.heard()
+                self.machine.contact.heard()
             except Exception as problem:  # noqa: BLE001 - the policy in force stays, and the hub is told why
                 log.warning("the policy cannot be brought up to date: %s", problem)
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
@@ -226,13 +224,13 @@ class Leaf:
 
     async def follow_policy(self) -> Current | None:
         """Bring this machine to the version it should have; what is in force afterwards."""
-        rollout = await read_rollout(self.client.jetstream())
+        rollout = await wire.read_rollout(self._js)
         number, digest = rollout.wanted(self.enrolment.machine) if rollout else (0, "")
         current = await asyncio.to_thread(self._usable)
         if not number or (current is not None and current.digest == digest) or self._refused[0] == digest:
             return current
         try:
-            await asyncio.to_thread(self._activate_policy, await self._fetch(number, digest))
+            await self._put_in_force(number, digest)
             self._refused = ("", "")
         except CannotWrite as problem:  # not the bundle's fault: it is tried again
             self._refused = ("", f"version {number}: {problem}")
@@ -253,18 +251,14 @@ class Leaf:
             return None
         return current
 
-    async def _fetch(self, version: int, digest: str) -> Bundle:
-        data = await fetch(self.client.jetstream(), subjects.BUNDLE_BUCKET, str(version))
-        bundle = unpack(data, public=self.enrolment.team)
+    async def _put_in_force(self, version: int, digest: str) -> None:
+        bundle = unpack(await fetch(self._js, wire.BUNDLE_BUCKET, str(version)), public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
-        return bundle
-
-    def _activate_policy(self, bundle: Bundle) -> None:
-        problems = self._check(self.machine.stage(bundle))
+        problems = await asyncio.to_thread(lambda: self._check(self.machine.stage(bundle)))
         if problems:
             raise FleetError("; ".join(problems[:3]))
-        self.machine.put_in_force(bundle)
+        await asyncio.to_thread(self.machine.put_in_force, bundle)
 
     # -- how it stands -------------------------------------------------------------------------------------------
 
@@ -278,9 +272,8 @@ class Leaf:
         """Tell the hub how this machine stands."""
         status = await asyncio.to_thread(self.status)
         await asyncio.to_thread(self._sign_log)
-        await self.client.jetstream().publish(
-            f"$KV.{subjects.STATUS_BUCKET}.{self.enrolment.machine}", msgspec.json.encode(status), timeout=10
-        )
+        subject = f"$KV.{wire.STATUS_BUCKET}.{self.enrolment.machine}"
+        await self._js.publish(subject, msgspec.json.encode(status), timeout=10)
         return status
 
     def _sign_log(self) -> None:
@@ -294,64 +287,12 @@ class Leaf:
 
     def status(self) -> Status:
         """How this machine stands."""
-        current = None
-        with contextlib.suppress(FleetError):
-            current = self.machine.current()
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Status(
-            machine=self.enrolment.machine,
-            name=self.enrolment.name,
-            time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            hookline=version("hookline"),
-            policy=current.version if current else 0,
-            refused=self._refused[1],
-            audit_seq=self._sent.seq,
-            checkpoint=self._checkpoint,
-            instance=self._instance,
-            hosts=self._hosts(),
-        )
-
-
-# -- an audit log as blocks -------------------------------------------------------------------------------------------
-
-MOST_BYTES = 256 << 10
-MOST_LINES = 500
-
-
-class Block(msgspec.Struct, frozen=True):
-    """Lines that follow each other; `before` is where the chain stood, `last` where it stands after them.
-
-    The log itself is the spool: what was not sent yet is what comes after the last record that the hub has. So nothing
-    is kept twice, and a machine that was offline for a week, or killed at any moment, goes on where the hub stands.
-    """
-
-    before: Link
-    last: Link
-    lines: tuple[bytes, ...]
-
-    @property
-    def data(self) -> bytes:
-        """What is sent."""
-        return b"".join(self.lines)
-
-
-def place_after(log: Path, record: Link) -> Cursor:
-    """The place behind a record; the log's start if it does not hold the record."""
-    return LogReader(log).find(record) or Cursor()
-
-
-def blocks_after(log: Path, cursor: Cursor) -> Iterator[tuple[Block, Cursor]]:
-    """Blocks of what comes after a place, each with the place behind it.
-
-    If the log no longer holds that place, what it does hold is read from its beginning: the hub sees the gap.
-    """
-    reader = LogReader(log)
-    while True:
-        batch = reader.read(cursor, most_bytes=MOST_BYTES, most_lines=MOST_LINES)
-        if not batch.data:
-            return
-        lines, cursor = batch.lines, batch.cursor
-        last = link_of(lines[-1]) or Link(hash="")
-        yield Block(link_before(lines[0]) or Link(), last, tuple(lines)), cursor
+            machine=self.enrolment.machine, name=self.enrolment.name, time=now, hookline=version("hookline"),
+            policy=self.machine.version_in_force(), refused=self._refused[1], audit_seq=self._sent.seq,
+            checkpoint=self._checkpoint, instance=self._instance, hosts=self._hosts(),
+        )  # fmt: skip
 
 
 # -- which agents are on this machine, hooked or not, proven or not ----------------------------------------------------

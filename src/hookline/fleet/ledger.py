@@ -17,7 +17,7 @@ import msgspec
 from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
-from hookline.fleet.keys import TeamKey, vkey_of, witness_name
+from hookline.fleet.members import TeamKey, vkey_of, witness_name
 from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
 from hookline.records.audit.checkpoint import LogTree, TreeHead

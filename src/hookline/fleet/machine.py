@@ -24,7 +24,7 @@ import msgspec
 from hookline.core.files import locked, private_folder, state_folder, try_lock, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
-from hookline.fleet.keys import verify
+from hookline.fleet.members import verify
 
 Stale = Literal["keep", "ask", "deny"]
 _CLOCK_HOURS = 0.1
@@ -57,18 +57,13 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     since: str
 
 
-class SignedPolicy(msgspec.Struct, frozen=True):
-    """The policy in force: where it lies, and the bytes of its files, which are those that were signed."""
-
-    folder: Path
-    files: dict[str, bytes]
-
-
 class Machine:
     """The fleet's folder of one user on one machine."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder: Path = folder or state_folder() / "fleet"
+        self.seed_path: Path = self.folder / "machine.seed"
+        self.contact: Contact = Contact(self.folder)
 
     # -- who it is -----------------------------------------------------------------------------------------------
 
@@ -80,7 +75,7 @@ class Machine:
     def enrol(self, enrolment: Enrolment, seed: str) -> None:
         """Keep who this machine is from now on."""
         private_folder(self.folder)
-        write_atomically(self.folder / "machine.seed", seed.encode(), durable=True)
+        write_atomically(self.seed_path, seed.encode(), durable=True)
         write_atomically(self.folder / "machine.json", msgspec.json.encode(enrolment), durable=True)
 
     def enrolment(self) -> Enrolment:
@@ -92,62 +87,6 @@ class Machine:
             raise FleetError("this machine is in no fleet; run `hookline fleet join URL --token TOKEN`") from None
         except (OSError, msgspec.DecodeError) as problem:
             raise FleetError(f"{path}: {problem}; run `hookline fleet join` again") from None
-
-    @property
-    def seed_path(self) -> Path:
-        """Where the machine's private key is."""
-        return self.folder / "machine.seed"
-
-    def leave(self) -> None:
-        """Forget the fleet; the hub keeps what it knows."""
-        shutil.rmtree(self.folder)
-
-    # -- contact -------------------------------------------------------------------------------------------------
-
-    def heard(self) -> None:
-        """The hub was heard just now."""
-        (self.folder / "contact").touch(0o600)
-        (self.folder / "trouble").unlink(missing_ok=True)
-
-    def note_trouble(self, text: str) -> None:
-        """Keep why the hub cannot be reached, for `hookline fleet status`."""
-        with contextlib.suppress(OSError):  # a full disk does not keep it from trying
-            write_atomically(self.folder / "trouble", text.encode())
-
-    def trouble(self) -> str:
-        """Why the hub cannot be reached; empty if it can."""
-        try:
-            return (self.folder / "trouble").read_text("utf-8", "replace")
-        except OSError:
-            return ""
-
-    def hours_silent(self) -> float:
-        """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""
-        try:
-            last = (self.folder / "contact").stat().st_mtime
-        except OSError:
-            return float("inf")
-        hours = (time.time() - last) / 3600
-        return hours if hours >= 0 else 0.0 if hours > -_CLOCK_HOURS else float("inf")
-
-    def connecting(self) -> int | None:
-        """Take the place of the one process that keeps the connection; `None` if another has it."""
-        lock = try_lock(self.folder / "leaf.lock")
-        if lock is not None:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
-        return lock
-
-    def connected_by(self) -> int | None:
-        """The process that keeps the connection; `None` if none does."""
-        path = self.folder / "leaf.lock"
-        lock = try_lock(path)
-        if lock is not None:
-            os.close(lock)
-            return None
-        with contextlib.suppress(OSError, ValueError):
-            return int(path.read_text())
-        return 0
 
     # -- policy --------------------------------------------------------------------------------------------------
 
@@ -208,20 +147,16 @@ class Machine:
             before = self._refuse_older(bundle)
             try:
                 write_atomically(self.folder / "current.json", msgspec.json.encode(current), durable=True)
-                self._raise_floor(bundle.version)
+                said = self.enrolment()
+                if bundle.version > said.policy:  # from now on nothing older is the policy, whatever other files say
+                    changed = msgspec.structs.replace(said, policy=bundle.version)
+                    write_atomically(self.folder / "machine.json", msgspec.json.encode(changed), durable=True)
             except OSError as problem:
                 raise _cannot_write(problem) from None
             for folder in (self.folder / "policies").iterdir():
                 if folder.name.isdecimal() and int(folder.name) not in {bundle.version, before}:
                     shutil.rmtree(folder, ignore_errors=True)
         return current
-
-    def _raise_floor(self, version: int) -> None:
-        """Remember the version: from now on nothing older is the policy here, whatever the other files say."""
-        said = self.enrolment()
-        if version > said.policy:
-            changed = msgspec.structs.replace(said, policy=version)
-            write_atomically(self.folder / "machine.json", msgspec.json.encode(changed), durable=True)
 
     def _refuse_older(self, bundle: Bundle) -> int:
         floor, digest = self.enrolment().policy, bundle.digest
@@ -235,8 +170,8 @@ class Machine:
             )
         return floor
 
-    def verified_policy(self) -> SignedPolicy | None:
-        """The policy in force, once its signature and every file in it have been checked again.
+    def verified_policy(self) -> tuple[Path, dict[str, bytes]] | None:
+        """The folder of the policy in force and the bytes of its files, once its signature and each have been checked.
 
         A program that can write the user's files could edit them; an edit is found here, at the next event.
         """
@@ -253,7 +188,58 @@ class Machine:
         manifest = msgspec.json.decode(head, type=Manifest)
         if manifest.version != current.version:
             raise FleetError(f"{folder}: holds version {manifest.version}, and version {current.version} is in force")
-        return SignedPolicy(folder, _checked_files(folder, manifest))
+        return folder, _checked_files(folder, manifest)
+
+
+class Contact:
+    """The machine and its hub: who keeps the connection, when the hub was heard, and what is in the way."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def heard(self) -> None:
+        (self._folder / "contact").touch(0o600)
+        (self._folder / "trouble").unlink(missing_ok=True)
+
+    def note_trouble(self, text: str) -> None:
+        """Keep why the hub cannot be reached, for `hookline fleet status`."""
+        with contextlib.suppress(OSError):  # a full disk does not keep it from trying
+            write_atomically(self._folder / "trouble", text.encode())
+
+    def trouble(self) -> str:
+        """Why the hub cannot be reached; empty if it can."""
+        try:
+            return (self._folder / "trouble").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def hours_silent(self) -> float:
+        """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""
+        try:
+            last = (self._folder / "contact").stat().st_mtime
+        except OSError:
+            return float("inf")
+        hours = (time.time() - last) / 3600
+        return hours if hours >= 0 else 0.0 if hours > -_CLOCK_HOURS else float("inf")
+
+    def connecting(self) -> int | None:
+        """Take the place of the one process that keeps the connection; `None` if another has it."""
+        lock = try_lock(self._folder / "leaf.lock")
+        if lock is not None:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
+        return lock
+
+    def connected_by(self) -> int | None:
+        """The process that keeps the connection; `None` if none does."""
+        path = self._folder / "leaf.lock"
+        lock = try_lock(path)
+        if lock is not None:
+            os.close(lock)
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            return int(path.read_text())
+        return 0
 
 
 class CannotWrite(FleetError):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hookline.fleet.ledger import ChainProblem
-from hookline.fleet.registry import Member
+from hookline.fleet.members import Member
 
 SILENT_SECONDS = 120.0
 SKEW_SECONDS = 300.0

@@ -16,7 +16,7 @@ import msgspec
 
 from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError
-from hookline.fleet.subjects import JOIN_MAY, machine_may
+from hookline.fleet.connection import JOIN_MAY, machine_may
 
 PORT = 4222
 MOST_PAYLOAD = 1 << 20
@@ -51,6 +51,7 @@ class Server:
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = PORT, sync: bool = False) -> None:
         self.folder = folder
+        self.config_path: Path = folder / "nats.json"
         self.host, self.port = host, port
         self._sync = sync
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,11 +60,6 @@ class Server:
     def url(self) -> str:
         """Where machines connect."""
         return f"nats://{self.host}:{self.port}"
-
-    @property
-    def config_path(self) -> Path:
-        """The server's configuration; written by us, read by the server."""
-        return self.folder / "nats.json"
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
         """Write the server's configuration: where it listens, what it keeps, who may connect."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hookline.cli.commands import audit
 from hookline.errors import HooklineError
-from hookline.fleet.leaf import blocks_after
+from hookline.fleet.leaf import MOST_LINES
 from hookline.records.audit.chain import link_of
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
@@ -29,8 +29,8 @@ def read_by_batches(path: Path, cursor: Cursor) -> tuple[list[int], Cursor]:
 
 
 def read_by_blocks(path: Path, cursor: Cursor) -> tuple[list[int], Cursor]:
-    found = next(blocks_after(path, cursor), None)
-    return (numbers(found[0].data), found[1]) if found else ([], cursor)
+    found = next(LogReader(path).batches(cursor, most_lines=MOST_LINES), None)
+    return (numbers(found.data), found.cursor) if found else ([], cursor)
 
 
 CLIENTS: dict[str, Callable[[Path, Cursor], tuple[list[int], Cursor]]] = {

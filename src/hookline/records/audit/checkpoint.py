@@ -90,7 +90,11 @@ class LogTree:
         with locked(self._beside("tree")) as fd:
             state, leaves = read_as(read_at(fd, _STATE_BYTES, 0), _State) or _State(), []
             tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
-            cursor = self._cursor(reader, state)
+            cursor = reader.found_again(state.cursor, state.last) if state.size else state.cursor
+            if cursor is None:
+                raise AuditError(
+                    f"{self.log}: record {state.last.seq}, which the tree ends with, is not in it any more"
+                )
             while tree.size < up_to and (batch := reader.read(cursor, most_lines=up_to - tree.size)).data:
                 for line in batch.lines:
                     leaves.append(leaf_hash(line))
@@ -99,24 +103,12 @@ class LogTree:
                         raise AuditError(f"{self.log}: its first {tree.size} records are not those of the checkpoint")
                 cursor, state.last = batch.cursor, link_of(batch.lines[-1]) or state.last
             if leaves:
-                self._append(leaves, state.size)
+                with os.fdopen(os.open(self.leaves_path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+                    file.seek(state.size * _LEAF)
+                    file.write(b"".join(leaves))
                 state.size, state.roots, state.cursor = tree.size, tree.roots, cursor
                 write_at(fd, msgspec.json.encode(state).ljust(_STATE_BYTES), 0)
             return tree
-
-    def _cursor(self, reader: LogReader, state: _State) -> Cursor:
-        """Where the reading goes on; found again by its last record where the files are others, as in a copy."""
-        if not state.size or not reader.read(state.cursor, most_lines=1).gap:
-            return state.cursor
-        found = reader.find(state.last)
-        if found is None:
-            raise AuditError(f"{self.log}: record {state.last.seq}, which the tree ends with, is not in it any more")
-        return found
-
-    def _append(self, leaves: list[bytes], before: int) -> None:
-        with os.fdopen(os.open(self.leaves_path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-            file.seek(before * _LEAF)
-            file.write(b"".join(leaves))
 
     def leaves(self, size: int) -> list[bytes]:
         """The first leaves; `AuditError` if there are not as many."""

@@ -109,7 +109,8 @@ class Pusher:
 
     def step(self) -> int:
         """Send the next records; how many. Raises `OSError` if the receiver did not take them."""
-        batch = self._reader.read(self._place(), most_bytes=_MOST_BYTES, most_lines=_MOST_LINES)
+        place = self._reader.found_again(self.state.cursor, self.state.last)
+        batch = self._reader.read(place, most_bytes=_MOST_BYTES, most_lines=_MOST_LINES)
         if not batch.data:
             return 0
         lines = batch.lines
@@ -129,13 +130,6 @@ class Pusher:
         self.state.sent += len(records)
         self._note("")
         return len(records)
-
-    def _place(self) -> Cursor:
-        """Where to go on; found again by its record where the files are others, else the log's start."""
-        cursor = self.state.cursor
-        if cursor.identity and self._reader.read(cursor, most_lines=1).gap:
-            return self._reader.find(self.state.last) or Cursor()
-        return cursor
 
     def _note(self, problem: str) -> None:
         """Remember how far it got; where that cannot be written, it is known until this process ends."""

@@ -116,8 +116,7 @@ class LogReader:
 
     def find(self, record: Link) -> Cursor | None:
         """The place behind a record, found by reading; `None` if the log does not hold it."""
-        batch = self.read()
-        while batch.data:
+        for batch in self.batches():
             offset = batch.cursor.offset - len(batch.data)
             for line in batch.lines:
                 if link_before(line) == record:
@@ -125,15 +124,21 @@ class LogReader:
                 offset += len(line)
                 if link_of(line) == record:
                     return Cursor(batch.cursor.identity, offset)
-            batch = self.read(batch.cursor)
         return None
 
-    def batches(self, after: Cursor | None = None) -> Iterator[LogBatch]:
+    def found_again(self, place: Cursor, record: Link) -> Cursor | None:
+        """A place, by its last record where the files are others, as in a copy; `None` if the log does not hold it."""
+        if place.identity and self.read(place, most_lines=1).gap:
+            return self.find(record)
+        return place
+
+    def batches(
+        self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None
+    ) -> Iterator[LogBatch]:
         """Everything behind a place that is there now."""
-        batch = self.read(after)
-        while batch.data:
+        while (batch := self.read(after, most_bytes=most_bytes, most_lines=most_lines)).data:
             yield batch
-            batch = self.read(batch.cursor)
+            after = batch.cursor
 
 
 def is_at(segment: Segment, cursor: Cursor) -> bool:

@@ -85,7 +85,7 @@ def _share(text: str) -> float:
 
 async def _push(args: argparse.Namespace) -> int:
     from hookline.fleet.bundle import read_folder
-    from hookline.fleet.check import check_in_process
+    from hookline.fleet.enforce import check_in_process
 
     files = read_folder(args.policy)
     problems = await asyncio.to_thread(check_in_process, args.policy)
@@ -111,7 +111,7 @@ def _of_all(share: float) -> str:
 
 def _show_flips(audit: Path, policy: Path) -> None:
     """What the policy would have decided differently about everything the hub has recorded in the last week."""
-    from hookline.fleet.check import preview
+    from hookline.fleet.enforce import preview
 
     report = preview(audit, policy)
     if report is None:

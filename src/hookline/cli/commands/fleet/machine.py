@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
@@ -50,13 +51,13 @@ async def _status(_: argparse.Namespace) -> int:
 
     machine = Machine()
     enrolment, current = machine.enrolment(), machine.current()
-    hours = machine.hours_silent()
+    hours = machine.contact.hours_silent()
     print(one_line(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}"))
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
-    keeper = machine.connected_by()
+    keeper = machine.contact.connected_by()
     print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
-    if trouble := machine.trouble():
+    if trouble := machine.contact.trouble():
         print(paint(one_line(trouble), "red"))
     if enrolment.when_stale != "keep":
         print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
@@ -70,8 +71,8 @@ async def _run(args: argparse.Namespace) -> int:
 
     machine = Machine()
     leaf = Leaf(machine, hosts=Agents())
-    if machine.connecting() is None:  # held until this process ends
-        raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
+    if machine.contact.connecting() is None:  # held until this process ends
+        raise FleetError(f"pid {machine.contact.connected_by()} keeps this machine connected already")
     await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())
     return 0
 
@@ -81,7 +82,7 @@ async def _leave(_: argparse.Namespace) -> int:
 
     machine = Machine()
     name = one_line(machine.enrolment().name)
-    machine.leave()
+    shutil.rmtree(machine.folder)
     print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
     return 0
 
