@@ -122,8 +122,7 @@ def memory() -> Measured:
 def pages() -> Measured:
     """Every filter, alone and with another, and what a page shows beside the list: the slowest median of three."""
     from hookline.records.console.index import LogIndex
-    from hookline.records.console.log_store import LogStore
-    from hookline.records.console.store import Filter
+    from hookline.records.console.store import Filter, LogStore
 
     _build()
     folder = Path(_folder().name)

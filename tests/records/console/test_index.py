@@ -13,9 +13,8 @@ from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.push import Pusher
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_store import LogStore
 from hookline.records.console.records import VERDICTS, EventRecord, decode, percentile, slot, slot_ms
-from hookline.records.console.store import ConfiguredHook, EventRow, Filter
+from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 from tests.records.console.place import Log
 
 
@@ -28,10 +27,11 @@ class Indexed:
         self.store = LogStore(self.index, **options)
 
     def about(self, **wanted: Any) -> list[str]:
-        return [row.about for row in self.rows(**wanted)]
+        return [row["about"] for row in self.rows(**wanted)]
 
-    def rows(self, **wanted: Any) -> list[EventRow]:
-        return self.store.page(Filter(**wanted), "", 500).rows
+    def rows(self, **wanted: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.store.page(Filter(**wanted), "", 500)["rows"]
+        return found
 
 
 def test_everything_in_a_log_is_in_its_index(log: Log, tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_everything_in_a_log_is_in_its_index(log: Log, tmp_path: Path) -> None:
 
     [refused, listed] = Indexed(tmp_path, log.path).rows()
 
-    assert (refused.verdict, refused.tool, refused.about, refused.reason, refused.by) == (
+    assert (refused["verdict"], refused["tool"], refused["about"], refused["reason"], refused["by"]) == (
         "deny", "Bash", "rm -rf /", "not that", "guard",
     )  # fmt: skip
-    assert (listed.verdict, listed.about, listed.session, listed.hooks, listed.ms) == (
+    assert (listed["verdict"], listed["about"], listed["session"], listed["hooks"], listed["ms"]) == (
         "pass",
         "ls",
         "session-1",
@@ -63,7 +63,7 @@ def test_a_log_that_grows_is_read_on_from_where_it_was(log: Log, tmp_path: Path)
 
     assert index.refresh() == 1
     assert index.refresh() == 0
-    assert [row.about for row in LogStore(index).page(Filter(), "", 10).rows] == ["second", "first"]
+    assert [row["about"] for row in LogStore(index).page(Filter(), "", 10)["rows"]] == ["second", "first"]
 
 
 def test_rotated_files_belong_to_their_log(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_rotated_files_belong_to_their_log(tmp_path: Path) -> None:
     assert found == [f"echo {number}" for number in reversed(range(30))]
     assert len(list(tmp_path.glob("audit.jsonl.*"))) > 5
     for row in indexed.rows():
-        detail = indexed.store.event(row.id)
+        detail = indexed.store.event(row["id"])
         assert detail is not None
-        assert detail["record"]["input"]["command"] == row.about
-        assert detail["chain"].holds
+        assert detail["record"]["input"]["command"] == row["about"]
+        assert detail["chain"]["holds"]
 
 
 def test_a_torn_last_line_waits_until_it_is_whole(log: Log, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_lines_that_are_no_records_are_counted_and_passed_over(log: Log, tmp_pat
     indexed = Indexed(tmp_path, log.path)
 
     assert indexed.about() == ["after", "before"]
-    assert indexed.store.health().logs[0].unreadable == 7
+    assert indexed.store.health()["logs"][0]["unreadable"] == 7
 
 
 def test_a_field_of_the_wrong_type_costs_that_field(tmp_path: Path) -> None:
@@ -222,33 +222,33 @@ def test_every_filter_finds_what_a_look_at_each_row_finds(log: Log, tmp_path: Pa
     indexed = Indexed(tmp_path, log.path)
     plain = [row for row in indexed.rows() if fits(indexed, row, Filter(**wanted))]
 
-    paged: list[EventRow] = []
+    paged: list[dict[str, Any]] = []
     cursor = ""
     while True:
         page = indexed.store.page(Filter(**wanted), cursor, 7)
-        paged += page.rows
-        cursor = page.next
+        paged += page["rows"]
+        cursor = page["next"]
         if not cursor:
             break
 
     assert paged == plain
     if "text" not in wanted:
         facets = indexed.store.facets(Filter(**wanted))
-        assert facets.total == len(plain)
-        assert sum(facets.verdict.values()) == len(plain)
-        assert sum(sum(n.values()) for _, n in indexed.store.timeline(Filter(**wanted)).buckets) == len(plain)
+        assert facets["total"] == len(plain)
+        assert sum(facets["verdict"].values()) == len(plain)
+        assert sum(sum(n.values()) for _, n in indexed.store.timeline(Filter(**wanted))["buckets"]) == len(plain)
 
 
-def fits(indexed: Indexed, row: EventRow, wanted: Filter) -> bool:
-    detail = indexed.store.event(row.id)
+def fits(indexed: Indexed, row: dict[str, Any], wanted: Filter) -> bool:
+    detail = indexed.store.event(row["id"])
     assert detail is not None
     hooks = [run["hook"] for run in detail["record"].get("hooks", [])]
     return all((
-        not wanted.verdict or row.verdict in wanted.verdict, wanted.tool in ("", row.tool),
-        wanted.event in ("", row.event), wanted.session in ("", row.session), not wanted.hook or wanted.hook in hooks,
-        not wanted.unseen or not hooks, not wanted.failed or row.failed,
-        not wanted.since or wanted.since <= row.time < wanted.until,
-        wanted.text.lower() in f"{row.about}\0{row.reason}".lower(),
+        not wanted.verdict or row["verdict"] in wanted.verdict, wanted.tool in ("", row["tool"]),
+        wanted.event in ("", row["event"]), wanted.session in ("", row["session"]),
+        not wanted.hook or wanted.hook in hooks, not wanted.unseen or not hooks, not wanted.failed or row["failed"],
+        not wanted.since or wanted.since <= row["time"] < wanted.until,
+        wanted.text.lower() in f"{row['about']}\0{row['reason']}".lower(),
     ))  # fmt: skip
 
 
@@ -262,10 +262,10 @@ def test_sums_over_time_stay_small_as_time_goes_on(log: Log, tmp_path: Path) -> 
     line = indexed.store.timeline(Filter())
     series = indexed.store.hook("h")
 
-    assert sum(sum(counts.values()) for _, counts in line.buckets) == 192
-    assert len(line.buckets) <= 512
+    assert sum(sum(counts.values()) for _, counts in line["buckets"]) == 192
+    assert len(line["buckets"]) <= 512
     assert series is not None
-    assert sum(series.runs) == 192
+    assert sum(series["runs"]) == 192
 
 
 def test_times_that_nobody_meant_do_not_stretch_the_picture(log: Log, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_times_that_nobody_meant_do_not_stretch_the_picture(log: Log, tmp_path: 
     log.bash("old", time="1970-01-01T00:00:00+00:00")
     log.bash("none", time="whenever")
 
-    assert len({row.time for row in Indexed(tmp_path, log.path).rows()}) == 1
+    assert len({row["time"] for row in Indexed(tmp_path, log.path).rows()}) == 1
 
 
 def test_hooks_are_summed(log: Log, tmp_path: Path) -> None:
@@ -286,12 +286,12 @@ def test_hooks_are_summed(log: Log, tmp_path: Path) -> None:
         "x", hooks=({"hook": "h", "status": "failed", "ms": 1.0}, {"hook": "late", "status": "skipped", "ms": 0.0})
     )
 
-    hooks = {hook.name: hook for hook in Indexed(tmp_path, log.path).store.hooks()}
+    hooks = {hook["name"]: hook for hook in Indexed(tmp_path, log.path).store.hooks()}
 
-    assert (hooks["h"].runs, hooks["h"].failed, hooks["late"].runs, hooks["late"].skipped) == (101, 1, 0, 1)
-    assert hooks["h"].p50 == pytest.approx(50, rel=0.1)
-    assert hooks["h"].p99 == pytest.approx(99, rel=0.1)
-    assert [ms for ms, _ in hooks["h"].slowest] == [100.0 - n for n in range(10)]
+    assert (hooks["h"]["runs"], hooks["h"]["failed"], hooks["late"]["runs"], hooks["late"]["skipped"]) == (101, 1, 0, 1)
+    assert hooks["h"]["p50"] == pytest.approx(50, rel=0.1)
+    assert hooks["h"]["p99"] == pytest.approx(99, rel=0.1)
+    assert [ms for ms, _ in hooks["h"]["slowest"]] == [100.0 - n for n in range(10)]
 
 
 def test_coverage_names_calls_unseen_and_hooks_that_never_fired(log: Log, tmp_path: Path) -> None:
@@ -302,8 +302,11 @@ def test_coverage_names_calls_unseen_and_hooks_that_never_fired(log: Log, tmp_pa
 
     coverage = Indexed(tmp_path, log.path, configured=configured).store.coverage()
 
-    assert {(tool.tool, tool.calls, tool.seen) for tool in coverage.tools} == {("Bash", 1, 1), ("Read", 1, 0)}
-    assert [hook.name for hook in coverage.never] == ["asleep"]
+    assert {(tool["tool"], tool["calls"], tool["seen"]) for tool in coverage["tools"]} == {
+        ("Bash", 1, 1),
+        ("Read", 1, 0),
+    }
+    assert [hook.name for hook in coverage["never"]] == ["asleep"]
 
 
 def test_health_tells_a_whole_log_from_a_changed_one(log: Log, tmp_path: Path) -> None:
@@ -311,15 +314,15 @@ def test_health_tells_a_whole_log_from_a_changed_one(log: Log, tmp_path: Path) -
     log.bash("a")
     log.bash("b")
     indexed = Indexed(tmp_path, log.path)
-    assert indexed.store.health().logs[0].whole is None
+    assert indexed.store.health()["logs"][0]["whole"] is None
 
     indexed.store.check()
-    assert indexed.store.health().logs[0].whole is True
+    assert indexed.store.health()["logs"][0]["whole"] is True
 
     log.path.write_bytes(log.path.read_bytes().replace(b'"command":"a"', b'"command":"c"'))
     indexed.index.refresh()
     indexed.store.check()
-    assert indexed.store.health().logs[0].whole is False
+    assert indexed.store.health()["logs"][0]["whole"] is False
 
 
 def test_health_says_how_far_a_log_was_sent(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +333,7 @@ def test_health_says_how_far_a_log_was_sent(log: Log, tmp_path: Path, monkeypatc
     pusher.until_sent()
     log.bash("b")
     Pusher(tmp_path / "other.jsonl", f"file:{tmp_path / 'out'}")._note("away")
-    [pushed] = Indexed(tmp_path, log.path).store.health().pushes
+    [pushed] = Indexed(tmp_path, log.path).store.health()["pushes"]
 
     assert (pushed["to"], pushed["sent"], pushed["behind"]) == (f"file:{tmp_path / 'out'}", 1, 1)
 
@@ -345,7 +348,7 @@ def test_a_keyed_log_is_said_to_need_its_key(tmp_path: Path) -> None:
 
     assert without is not None
     assert with_key is not None
-    assert (without["chain"].holds, with_key["chain"].holds) == (None, True)
+    assert (without["chain"]["holds"], with_key["chain"]["holds"]) == (None, True)
 
 
 ENTRIES = st.fixed_dictionaries(

@@ -10,15 +10,14 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from hookline.core.files import private_folder, try_lock
 from hookline.errors import HooklineError
 from hookline.records.audit.reader import Cursor, LogReader, Segment, is_at, read_lines
-from hookline.records.console import schema
-from hookline.records.console.records import FAILED, VERDICTS, EventRecord, decode, milliseconds, slot
-from hookline.records.console.schema import Names
+from hookline.records.console.records import FAILED, MOST_NAME, VERDICTS, EventRecord, decode, milliseconds, slot
 
 _CHUNK = 8 << 20
 _TAIL_BYTES = 64
@@ -27,6 +26,9 @@ _MOST_SLOW = 10
 _MOST_BUCKETS = 512
 _DENY = VERDICTS.index("deny")
 _ASKED = (VERDICTS.index("ask"), VERDICTS.index("defer"))
+VERSION = 1
+EVENT, TOOL, HOOK, AGENT, BY, HOOKSET = range(1, 7)
+_MOST_REMEMBERED = 20_000
 OnProgress = Callable[[int, int], None]
 
 
@@ -55,13 +57,13 @@ class LogIndex:
         self.generation: int = 0
         self._lock = threading.Lock()
         self._db: sqlite3.Connection
-        self._open(schema.reopen(self.path))
+        self._open(_reopen(self.path))
 
     def _open(self, db: sqlite3.Connection | None) -> None:
-        self._db = schema.create(self.path) if db is None else db
+        self._db = _create(self.path) if db is None else db
         self.complete = db is not None
         self.generation += 1
-        self._names = schema.Names(self._db)
+        self._names = Names(self._db)
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         self._width = int(found.get("width", _FIRST_WIDTH))
         self._before = int(found.get("before", 0))
@@ -73,7 +75,7 @@ class LogIndex:
             self._db.close()
             os.close(self._held)
             if self._borrowed:
-                schema.remove(self.path)
+                _remove(self.path)
                 self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
 
     def refresh(self, on_progress: OnProgress | None = None) -> int:
@@ -129,10 +131,10 @@ class LogIndex:
                 if tell is not None:
                     tell(*self.progress)
         if not self.complete:
-            self._db.executescript(schema.INDICES)
+            self._db.executescript(_INDICES)
             self._db.execute("ANALYZE")
-            self._put(version=schema.VERSION, complete=1)
-            self._db.execute(schema.SHARED)
+            self._put(version=VERSION, complete=1)
+            self._db.execute(_SHARED)
             self.complete = True
 
     def _add_segment(self, segment: Segment) -> int:
@@ -331,3 +333,102 @@ def _rebucket(db: sqlite3.Connection, table: str, keys: tuple[str, ...], sums: t
     db.execute(f"DELETE FROM {table}")
     db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
     db.execute("DROP TABLE wider")
+
+
+# -- the database: how it is opened (for a bulk load, for writing, for reading), and names as numbers ------------------
+
+_TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
+"""The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
+
+_SHARED = "PRAGMA journal_mode=WAL"
+"""Lets others read while one writes."""
+
+_INDICES: str = Path(__file__).with_name("indices.sql").read_text(encoding="utf-8")
+"""Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    """An empty index, open for a bulk load: fast, and worthless if it is interrupted."""
+    _remove(path)
+    path.touch(0o600)
+    db = _tuned(sqlite3.connect(path, isolation_level=None, check_same_thread=False))
+    db.execute("PRAGMA journal_mode=OFF")
+    db.executescript(_TABLES)
+    return db
+
+
+def _remove(path: Path) -> None:
+    """Delete an index, and what SQLite keeps beside it."""
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _reopen(path: Path) -> sqlite3.Connection | None:
+    """An index that was made whole before, open for writing; `None` if there is none that can be used."""
+    if not path.is_file():
+        return None
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        found = dict(db.execute("SELECT key, value FROM meta"))
+        if found.get("version") == VERSION and found.get("complete"):
+            _tuned(db).execute(_SHARED)
+            return db
+    except sqlite3.DatabaseError:  # it is damaged, or not an index at all
+        pass
+    db.close()
+    return None
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA cache_size=-32768")
+    db.execute("PRAGMA mmap_size=1073741824")
+    return db
+
+
+def _tuned(db: sqlite3.Connection) -> sqlite3.Connection:
+    """Fast rather than safe: what is lost is made again from the logs."""
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("PRAGMA cache_size=-65536")
+    db.execute("PRAGMA temp_store=MEMORY")
+    return db
+
+
+class Names:
+    """Numbers for names; asked once per event and kind, so what was asked lately is remembered."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        remembered = lru_cache(_MOST_REMEMBERED)
+        self.event: Callable[[str], int] = remembered(partial(self._stored, EVENT))
+        self.tool: Callable[[str], int] = remembered(partial(self._stored, TOOL))
+        self.hook: Callable[[str], int] = remembered(partial(self._stored, HOOK))
+        self.agent: Callable[[str], int] = remembered(partial(self._stored, AGENT))
+        self.by: Callable[[str], int] = remembered(partial(self._stored, BY))
+        self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
+        self.session: Callable[[str], int] = remembered(self._session)
+
+    def _stored(self, kind: int, name: str) -> int:
+        return self._number("names", ("kind", "name"), (kind, name[:MOST_NAME])) if name else 0
+
+    def _hookset(self, hooks: tuple[str, ...]) -> int:
+        """The number of a set of hooks that answered together; 0 is the empty one."""
+        numbers = sorted({self.hook(hook) for hook in hooks})
+        found = self._number("names", ("kind", "name"), (HOOKSET, " ".join(map(str, numbers))))
+        self._db.executemany("INSERT OR IGNORE INTO hooksets VALUES (?, ?)", [(found, hook) for hook in numbers])
+        return found
+
+    def _session(self, name: str) -> int:
+        return self._number("sessions", ("name",), (name[:MOST_NAME],))
+
+    def _number(self, table: str, columns: tuple[str, ...], values: tuple[int | str, ...]) -> int:
+        """The number of a row with these values, which is added if it is not there."""
+        wanted = " AND ".join(f"{column} = ?" for column in columns)
+        found = self._db.execute(f"SELECT id FROM {table} WHERE {wanted}", values).fetchone()
+        if found is None:
+            places = ", ".join("?" * len(values))
+            added = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) RETURNING id"
+            found = self._db.execute(added, values).fetchone()
+        return int(found[0])

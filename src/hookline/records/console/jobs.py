@@ -13,8 +13,7 @@ import msgspec
 
 from hookline.core.interpreter import hookline_argv
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_store import LogStore
-from hookline.records.console.store import Filter
+from hookline.records.console.store import Filter, LogStore
 
 log: logging.Logger = logging.getLogger("hookline.console")
 _LOOK_SECONDS = 0.1
@@ -38,9 +37,6 @@ class Follower:
         self._on_new = on_new
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hookline-console", daemon=True)
-
-    def start(self) -> None:
-        """Begin to follow."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -82,16 +78,10 @@ class Broadcast:
     def __init__(self, store: LogStore) -> None:
         self._store = store
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news: asyncio.Event | None = None
+        self._news = asyncio.Event()
         self._ended = False
 
-    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Use this event loop."""
-        self._loop = loop
-        self._news = asyncio.Event()
-
     def notify(self) -> None:
-        """Something came in."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
@@ -101,28 +91,28 @@ class Broadcast:
         self._wake()
 
     def _wake(self) -> None:
-        if self._news is not None:
-            self._news.set()
-            self._news = asyncio.Event()
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
         """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
+        self._loop = asyncio.get_running_loop()
         yield b": hello\n\n"
         while not self._ended:
             news = self._news
-            assert news is not None
             status = await asyncio.to_thread(self._store.status)
-            if status.ready and status.last_id < last:
+            ready, newest = status["ready"], status["last_id"]
+            if ready and newest < last:
                 last = 0  # the index was made again
-            if status.ready and status.last_id > last:
+            if ready and newest > last:
                 rows, total = await asyncio.to_thread(self._store.after, last, wanted, _MOST_LIVE_ROWS)
-                last = max(status.last_id, rows[0].id if rows else 0)
+                last = max(newest, rows[0]["id"] if rows else 0)
                 body = {"rows": rows, "skipped": max(total - len(rows), 0), "status": status}
                 yield b"event: batch\ndata: " + msgspec.json.encode(body) + b"\n\n"
                 await asyncio.sleep(_BATCH_SECONDS)
                 continue
             try:
-                await asyncio.wait_for(news.wait(), _ALIVE_SECONDS if status.ready else 0.5)
+                await asyncio.wait_for(news.wait(), _ALIVE_SECONDS if ready else 0.5)
             except TimeoutError:
                 yield b"event: status\ndata: " + msgspec.json.encode({"status": status}) + b"\n\n"
 

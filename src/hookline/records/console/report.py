@@ -16,8 +16,7 @@ import msgspec
 
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
-from hookline.records.console.log_store import LogStore
-from hookline.records.console.store import ConfiguredHook, EventRow, Filter
+from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 
 MOST_EVENTS = 2_000
 _MOST_HOOKS = 100
@@ -58,39 +57,40 @@ def report(
 def collect(store: LogStore, replay: dict[str, Any], most: int, when: Filter) -> dict[str, Any]:
     """Everything a report shows."""
     facets = store.facets(when)
+    total = facets["total"]
     rows = _chosen(store, most, when)
-    details = [_bounded(found) for row in rows if (found := store.event(row.id)) is not None]
+    details = [_bounded(found) for row in rows if (found := store.event(row["id"])) is not None]
     hooks = store.hooks()[:_MOST_HOOKS]
-    part = f"{len(rows):,} of {facets.total:,} events: those that a hook decided, and the newest"
-    held = f"all {len(rows):,} events" if len(rows) >= facets.total else part
+    part = f"{len(rows):,} of {total:,} events: those that a hook decided, and the newest"
+    held = f"all {len(rows):,} events" if len(rows) >= total else part
     return {
         "note": f"A report made by Hookline on {datetime.now(UTC):%d %B %Y, %H:%M} UTC. It holds {held}.",
-        "total": facets.total,
+        "total": total,
         "events": rows,
         "details": details,
         "facets": facets,
         "timeline": store.timeline(when),
         "sessions": [
             one
-            for one in store.sessions("", _MOST_SESSIONS).rows
-            if one.last >= when.since and (not when.until or one.first <= when.until)
+            for one in store.sessions("", _MOST_SESSIONS)["rows"]
+            if one["last"] >= when.since and (not when.until or one["first"] <= when.until)
         ],
         "hooks": hooks,
-        "series": [store.hook(hook.name) for hook in hooks],
+        "series": [store.hook(hook["name"]) for hook in hooks],
         "coverage": store.coverage(),
         "health": store.health(),
         "replay": {**replay, "embedded": True},
     }
 
 
-def _chosen(store: LogStore, most: int, when: Filter) -> list[EventRow]:
+def _chosen(store: LogStore, most: int, when: Filter) -> list[dict[str, Any]]:
     """The events that a report holds, newest first: what was decided, what failed, then the newest."""
     only = partial(msgspec.structs.replace, when)
     wanted = (only(verdict=_TELLING), most // 2), (only(failed=True), most // 4), (when, most)
-    chosen: dict[int, EventRow] = {}
+    chosen: dict[int, dict[str, Any]] = {}
     for which, limit in wanted:
-        chosen |= {row.id: row for row in store.page(which, "", min(limit, most - len(chosen)) or 1).rows}
-    return sorted(list(chosen.values())[:most], key=lambda row: (-row.time, -row.id))
+        chosen |= {row["id"]: row for row in store.page(which, "", min(limit, most - len(chosen)) or 1)["rows"]}
+    return sorted(list(chosen.values())[:most], key=lambda row: (-row["time"], -row["id"]))
 
 
 def _bounded(found: dict[str, Any]) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def _shortened(value: Any) -> Any:
 def page(data: dict[str, Any]) -> str:
     """One HTML file: styles, scripts and data inside, and a policy that allows exactly those."""
     modules = {path.name: path.read_text() for path in _STATIC.glob("*.js")}
-    styles = [_read("vendor/uplot.min.css"), _read("console.css")]
-    scripts = [_read("theme.js"), _read("vendor/uplot.min.js"), bundle(modules, "main.js")]
+    styles = [(_STATIC / name).read_text() for name in ("vendor/uplot.min.css", "console.css")]
+    scripts = [modules["theme.js"], (_STATIC / "vendor/uplot.min.js").read_text(), bundle(modules, "main.js")]
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {' '.join(map(_hash, styles))};"
         " img-src data:; base-uri 'none'; form-action 'none'"
@@ -132,10 +132,6 @@ def page(data: dict[str, Any]) -> str:
         '<div id="app"></div>', f'<script type="application/json" id="hookline-data">{_embedded(data)}</script>',
         f"<script>{uplot}</script>", f'<script type="module">{main}</script>', "</body>", "</html>", "",
     ])  # fmt: skip
-
-
-def _read(name: str) -> str:
-    return (_STATIC / name).read_text()
 
 
 def _hash(text: str) -> str:
@@ -155,17 +151,16 @@ def _embedded(data: dict[str, Any]) -> str:
 
 def bundle(modules: Mapping[str, str], main: str) -> str:
     """`main` and what it imports, each in a scope of its own, what is imported first."""
-    order: list[str] = []
-    _visit(main, modules, order)
-    return "const modules = {};\n" + "\n".join(_wrapped(name, modules[name]) for name in order)
+    order: dict[str, str] = {}
 
+    def visit(name: str) -> None:
+        for _, other in _IMPORT.findall(modules[name]):
+            if other not in order:
+                visit(other)
+        order.setdefault(name, _wrapped(name, modules[name]))
 
-def _visit(name: str, modules: Mapping[str, str], order: list[str]) -> None:
-    for _, other in _IMPORT.findall(modules[name]):
-        if other not in order:
-            _visit(other, modules, order)
-    if name not in order:
-        order.append(name)
+    visit(main)
+    return "const modules = {};\n" + "\n".join(order.values())
 
 
 def _wrapped(name: str, source: str) -> str:

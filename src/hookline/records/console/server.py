@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,7 @@ from hookline.records.approvals.web import HEADERS
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.jobs import Broadcast, Follower, ReplaySubprocess
-from hookline.records.console.log_store import LogStore
-from hookline.records.console.store import ConfiguredHook, Filter
+from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 
 try:
     import uvicorn
@@ -115,14 +114,9 @@ class Console:
             Route("/api/views", lambda _: _json(sorted(self._more))),
             *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
             *(Route(f"/api/{name}", self._act(name), methods=["POST"]) for name in self._acts),
-            *(Route(f"/api/{name}", self._further(name)) for name in self._more),
+            *(Route(f"/api/{name}", lambda _, view=view: _json(view())) for name, view in self._more.items()),
         ]
-        return _Guarded(Starlette(routes=routes, lifespan=self._lifespan), self)
-
-    @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        self.broadcast.attach(asyncio.get_running_loop())
-        yield
+        return _guarded(Starlette(routes=routes), self)
 
     # -- files and letting in --------------------------------------------------------------------------------------
 
@@ -153,7 +147,7 @@ class Console:
 
         def respond(request: Request) -> Response:
             start = time.perf_counter()
-            if name != "status" and not self.store.status().ready:
+            if name != "status" and not self.store.status()["ready"]:
                 return _problem(503, "the index is not ready yet")
             try:
                 found = answer(self.store, dict(request.query_params))
@@ -165,9 +159,6 @@ class Console:
             return _json(found, headers={"Server-Timing": f"query;dur={took:.1f}"})
 
         return respond
-
-    def _further(self, name: str) -> Callable[[Request], Response]:
-        return lambda request: _json(self._more[name]())
 
     def _act(self, name: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
@@ -213,28 +204,27 @@ class Console:
     def server(self) -> uvicorn.Server:
         """The server, for the socket that `listen` made."""
         config = uvicorn.Config(
-            self.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="on",
+            self.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="off",
             timeout_graceful_shutdown=1,
         )  # fmt: skip
         return uvicorn.Server(config)
 
 
-class _Guarded:
+def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
     """Lets through only what this machine's browser asks from the console's own page."""
 
-    def __init__(self, app: ASGIApp, console: Console) -> None:
-        self._app = app
-        self._console = console
+    def refusal(path: str, headers: dict[str, str]) -> Response | None:
+        if why := foreign(headers, console.port):
+            return _problem(403, why)
+        open_to_all = not path.startswith("/api/") or path == "/api/login"
+        if open_to_all or console.keeper.knows(headers.get("authorization", "")):
+            return None
+        return _problem(401, "open the address that `hookline console` printed")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope["path"], headers)
-        app: ASGIApp = self._app if refusal is None else refusal
 
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -242,16 +232,9 @@ class _Guarded:
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        await app(scope, receive, with_headers)
+        await (refusal(scope["path"], headers) or app)(scope, receive, with_headers)
 
-    def _refusal(self, path: str, headers: dict[str, str]) -> Response | None:
-        why = foreign(headers, self._console.port)
-        if why:
-            return _problem(403, why)
-        open_to_all = not path.startswith("/api/") or path == "/api/login"
-        if open_to_all or self._console.keeper.knows(headers.get("authorization", "")):
-            return None
-        return _problem(401, "open the address that `hookline console` printed")
+    return respond
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -326,10 +309,9 @@ async def serve(
     made = LogIndex(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
     console = Console(store, replay=replay, more=more, acts=acts)
-    follower = Follower(made, console.broadcast.notify)
     listening = console.listen(port)
     server = console.server()
-    follower.start()
+    follower = Follower(made, console.broadcast.notify)
     looking = asyncio.ensure_future(_look_for_logs(made, find_logs)) if find_logs else None
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
