@@ -180,7 +180,7 @@ async def test_the_guards_of_the_help_deny_and_let_pass(tmp_path: Path, monkeypa
     for line, (passing, stopped, passed) in GUARDS.items():
         hooks = Hooks(project_dir="/proj")
         args = _arguments(*shlex.split(line)[2:])
-        hooks.add(*_GUARDS[args.guard][2](args))
+        hooks.add(*_GUARDS[args.guard](args))
         wrong += [f"{line}: {event}" for event in passing if (await hooks.fire(event)).decision is not passed]
         wrong += [f"{line}: {stopped} passes"] if (await hooks.fire(stopped)).decision is passed else []
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hookline.cli.commands.fleet.machine import until_eof, until_one_ends
+from hookline.cli.commands.fleet import until_eof, until_one_ends
 
 
 async def forgetful() -> None:

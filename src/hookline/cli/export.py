@@ -19,17 +19,9 @@ from hookline.records.audit.reader import LogReader
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 
+ALL_FORMATS = (*FORMATS, "parquet")
 Log = tuple[str, Path]
 """A machine, empty if there is only one, and its log."""
-
-
-def add_export(flags: argparse.ArgumentParser) -> None:
-    """Which format, and where to."""
-    flags.add_argument(
-        "--format", required=True, choices=(*FORMATS, "parquet"),
-        help="otel: OTLP JSON lines, for a collector; ocsf: JSON lines, for a SIEM; parquet: a file, for analysts",
-    )  # fmt: skip
-    flags.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there (default: standard output)")
 
 
 def export(logs: Iterable[Log], args: argparse.Namespace, wanted: Callable[[Any], bool] = bool) -> int:

@@ -6,8 +6,11 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
 
 from hookline.api import Hooks
 from hookline.cli.main import USAGE
@@ -103,28 +106,62 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-AddFlags = Callable[[argparse.ArgumentParser], object]
+@cache
+def _tables() -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = msgspec.json.decode((TEXTS / "flags.json").read_bytes())
+    return found
 
 
-def option(*names: str, **how: Any) -> AddFlags:
-    """One row of a table of options: what adds it to a parser."""
-    return lambda into: into.add_argument(*names, **how)
+def parser_for(name: str, **words: Any) -> argparse.ArgumentParser:
+    """The parser of a command, as its table in `texts/flags.json` has it; `words` are what the table writes as `@…`."""
+    made = parser(name, _tables()[name][0])
+    add_flags(made, name, **words)
+    return made
 
 
-def add_sources(into: argparse.ArgumentParser) -> None:
-    """Where hooks come from."""
-    group = into.add_argument_group("where hooks come from")
-    group.add_argument(
-        "--project", type=str, default=default_project(), metavar="DIR",
-        help="the project's folder (default: this one, or the nearest above with `.claude`)",
-    )  # fmt: skip
-    group.add_argument("--settings", metavar="FILE|JSON", help="one more settings file, or JSON")
-    group.add_argument("--setting-sources", metavar="LIST", help="of user,project,local (default: all)")
-    group.add_argument("--plugin-dir", action="append", default=[], metavar="DIR", help="a plugin's folder")
-    group.add_argument(
-        "--hooks", action=Once, metavar="FILE.py", help="a Python file that defines `hooks`, in place of settings files"
-    )
-    group.add_argument("--trust", action="store_true", help="run the project's hooks without asking; you know them")
+def add_commands(into: argparse.ArgumentParser, name: str, *, dest: str, metavar: str, **words: Any) -> None:
+    """The commands of a command: one for each table whose name begins with its own."""
+    kinds = into.add_subparsers(dest=dest, required=True, metavar=metavar)
+    for table, (about, *_) in _tables().items():
+        if table.startswith(f"{name} "):
+            more = {"description": about[0].upper() + about[1:] + "."} if name == "fleet" else {}
+            add_flags(kinds.add_parser(table.removeprefix(f"{name} "), help=about, **more), table, **words)
+
+
+def add_flags(into: argparse._ActionsContainer, table: str, **words: Any) -> None:
+    """Add the rows of a table, and of the tables that it names: those with a title are a group."""
+    exclusive: dict[str, argparse._ActionsContainer] = {"": into}
+    for row in _tables()[table][1:]:
+        if isinstance(row, str):
+            known = {**words, "project": default_project()} if row == "sources" else words
+            title = _tables()[row][0]
+            add_flags(into.add_argument_group(title) if title else into, row, **known)
+            continue
+        names, group, how = _option(*row, {**_KINDS, "port": port, **words})
+        if group not in exclusive:
+            exclusive[group] = into.add_mutually_exclusive_group(required=group.endswith("!"))
+        exclusive[group].add_argument(*names, **how)
+
+
+def _option(said: str, about: str | None, *more: Any) -> tuple[list[str], str, dict[str, Any]]:
+    """A row as argparse has it. A flag that names no value is a switch; `…` says that it may be given again."""
+    *given, words = more
+    names, how = said.split(), {"help": about, **dict(*given)}
+    for key, value in how.items():
+        if isinstance(value, str) and value.startswith("@"):
+            how[key] = words[value[1:]]
+        elif about and key == "help" and "@" in about:
+            how[key] = re.sub("|".join(f"@{word}" for word in words), lambda found: str(words[found[0][1:]]), about)
+    if len(names) > 1 and not names[-1].startswith("-"):
+        how["metavar"] = names.pop()
+        if how["metavar"].endswith("…"):
+            how |= {"metavar": how["metavar"][:-1], "action": "append", "default": []}
+    elif names[-1].startswith("-") and "choices" not in how:
+        how["action"] = "store_true"
+    return names, how.pop("group", ""), how
+
+
+_KINDS = {"int": int, "float": float, "path": Path, "once": Once, "hidden": argparse.SUPPRESS}
 
 
 def default_project() -> str:
@@ -135,15 +172,9 @@ def default_project() -> str:
     return "." if found == Path.cwd() else str(found)
 
 
-def add_hosting(into: argparse.ArgumentParser) -> None:
-    """What prompt, agent and mcp_tool hooks need when no agent runs."""
-    into.add_argument("--model", metavar="SPEC", help="the model that prompt and agent hooks ask")
-    into.add_argument("--mcp-config", metavar="FILE|JSON", help="the MCP servers that mcp_tool hooks call")
-
-
 def add_json(into: argparse.ArgumentParser) -> None:
     """Machine-readable output."""
-    into.add_argument("--json", action="store_true", help="print JSON")
+    add_flags(into, "json")
 
 
 def port(text: str) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from hookline import Hooks, deny
 from hookline.api import report_trouble
-from hookline.cli.commands.fleet import hub
+from hookline.cli.commands import fleet
 from hookline.events import PreToolUse
 from hookline.fleet.overview import MachineRow
 from hookline.records.approvals.inbox import alert
@@ -67,7 +67,7 @@ async def test_hooks_that_fail_or_time_out_are_told_each(desk: Desk) -> None:
 async def test_a_machine_that_falls_silent_is_told_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the hub sees it; one that was never heard, or that cannot be asked about now, is not news."""
     desk.configure(alerts={"pause": 0.0})
-    monkeypatch.setattr(hub, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(fleet, "_LOOK_SECONDS", 0.01)
     looks: list[int] = []
     quiet = {"policy": 0, "wanted": 0, "records": 0, "problems": (), "agents": ()}
 
@@ -80,7 +80,7 @@ async def test_a_machine_that_falls_silent_is_told_once(desk: Desk, monkeypatch:
             return [MachineRow(machine=key, name=name, seen=seen, silent=silent, **quiet)  # type: ignore[arg-type]
                     for key, name, seen, silent in states]  # fmt: skip
 
-    watching = asyncio.create_task(hub._watch_silence(Fleet()))  # type: ignore[arg-type]
+    watching = asyncio.create_task(fleet._watch_silence(Fleet()))  # type: ignore[arg-type]
     await until(desk.messages)
     seen = len(looks)
     await until(lambda: len(looks) > seen + 5)

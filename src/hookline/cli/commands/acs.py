@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import binascii
 import os
@@ -15,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from hookline.api import ask_inbox
-from hookline.cli.options import add_sources, hooks_of, parser, port
+from hookline.cli.options import hooks_of, parser_for
 from hookline.core.files import private_folder, state_folder
 from hookline.errors import ConfigError
 from hookline.hosts.acs import Guardian, canonical
@@ -27,7 +26,7 @@ _MOST_BYTES = 4 << 20
 
 def main(argv: list[str]) -> int:
     """Serve until the client leaves, or Ctrl-C."""
-    args = _parser().parse_args(argv)
+    args = parser_for("acs").parse_args(argv)
     canonical({})  # what it needs is installed, or it does not begin
     database = args.state or private_folder(state_folder() / "acs") / "guardian.db"
     hooks = hooks_of(args)
@@ -41,20 +40,6 @@ def main(argv: list[str]) -> int:
         return _serve(guardian, args.bind, args.port)
     with claim_stdout() as sink:
         return _on_stdio(guardian, sys.stdin.buffer, sink)
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("acs", "A Guardian of OWASP's Agent Control Standard: hooks decide, agents obey.")
-    flags.add_argument("--keys", required=True, type=Path, metavar="FILE", help="the secrets by `key_id`, as JSON")
-    flags.add_argument("--port", type=port, metavar="N", help="listen for HTTP there (default: stdio)")
-    flags.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="listen on another address")
-    flags.add_argument("--state", metavar="FILE", help="where requests are remembered (default: the state folder)")
-    flags.add_argument("--audit", metavar="FILE", help="write an audit log there")
-    flags.add_argument("--govern", default="", metavar="PATTERN", help="deny tools that this does not match")
-    flags.add_argument("--asks", action="store_true", help="clients can ask a person; otherwise `ask` is a deny")
-    flags.add_argument("--no-modify", action="store_true", help="clients cannot change a call: that is a deny")
-    add_sources(flags)
-    return flags
 
 
 def _keys(path: Path) -> dict[str, bytes]:

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from hookline.cli.commands import evidence
-from hookline.cli.commands.console import add_logs, configured, logs, replay_job
-from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json, key_in, parser
+from hookline.cli.commands.console import configured, logs, replay_job
+from hookline.cli.export import ALL_FORMATS, export
+from hookline.cli.options import add_commands, add_flags, key_in, parser_for
 from hookline.cli.style import colour_of, counted, paint
 from hookline.core.engine.verdict import WORDS
 from hookline.core.wire.json_text import read_object
@@ -39,15 +39,10 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 def main(argv: list[str]) -> int:
     """Show a log, verify it, or write it in another form."""
-    flags = parser("audit", "Read audit logs, or make sure that nothing in one was changed.")
-    kinds = flags.add_subparsers(dest="what", required=True, metavar="WHAT")
-    _show_flags(kinds.add_parser("show", help="print a readable timeline; -f goes on as the logs grow"))
-    _verify_flags(kinds.add_parser("verify", help="find edited, removed and re-ordered lines"))
-    _report_flags(kinds.add_parser("report", help="write one HTML file that needs no server and no network"))
-    _export_flags(kinds.add_parser("export", help="write the records for other systems"))
-    evidence.checkpoint_flags(kinds.add_parser("checkpoint", help="sign the log as it is, for third parties"))
-    evidence.prove_flags(kinds.add_parser("prove", help="that a record is in it, or that nothing before was changed"))
-    evidence.push_flags(kinds.add_parser("push", help="send it to a SIEM: syslog, OTLP, a file, a command"))
+    flags = parser_for("audit")
+    decisions = ", ".join(map(_flag_of, WORDS))
+    add_commands(flags, "audit", dest="what", metavar="WHAT", decisions=decisions, word=_word, link=_link,
+                 formats=ALL_FORMATS, **RANGE)  # fmt: skip
     args = flags.parse_args(argv)
     commands = {
         "show": _show, "verify": _verify, "report": _report, "export": _export,
@@ -60,52 +55,9 @@ def main(argv: list[str]) -> int:
         return _CANNOT
 
 
-def _show_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
-    flags.add_argument("--event", help="only this event")
-    flags.add_argument("--tool", help="only this tool")
-    flags.add_argument("--hook", help="only where this hook took part")
-    words = ", ".join(_flag_of(word) for word in WORDS)
-    flags.add_argument(
-        "--decision", type=_word, metavar="WORD", help=f"only this decision: {words} (`deny` is whatever was blocked)"
-    )
-    flags.add_argument("--session", help="only this session")
-    add_range(flags)
-    flags.add_argument("-f", "--follow", action="store_true", help="go on as the logs grow; Ctrl-C ends it")
-    add_json(flags)
-
-
 def add_range(flags: argparse.ArgumentParser) -> None:
     """`--since` and `--until`."""
-    flags.add_argument("--since", type=_start_of, metavar="TIME", help="from then on: 2026-01-31, 2026-01-31T12:00, 7d")
-    flags.add_argument("--until", type=_end_of, metavar="TIME", help="up to then, or to the end of that day")
-
-
-def _verify_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("files", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
-    flags.add_argument("--key-file", metavar="FILE", help="the key, if the log was written with one")
-    anchors = flags.add_mutually_exclusive_group()
-    anchors.add_argument("--anchor", metavar="FILE", help="the anchor (default, with a key: the user's state folder)")
-    anchors.add_argument("--expect", type=_link, metavar="SEQ:HASH", help="a record that an external sink was told of")
-    flags.add_argument("--checkpoint", type=Path, metavar="FILE", help="a checkpoint kept elsewhere; needs --vkey")
-    flags.add_argument("--vkey", default="", help="the public key that the checkpoint is signed or cosigned with")
-    anchors.add_argument("--no-anchor", action="store_true", help="compare with no anchor, as for a copy")
-    add_json(flags)
-
-
-def _report_flags(flags: argparse.ArgumentParser) -> None:
-    add_logs(flags)
-    add_range(flags)
-    flags.add_argument(
-        "-o", "--output", default="report.html", metavar="FILE", help="default: report.html; - prints it"
-    )
-    flags.add_argument("--most", type=int, default=2_000, metavar="N", help="how many events it holds (default: 2000)")
-
-
-def _export_flags(flags: argparse.ArgumentParser) -> None:
-    flags.add_argument("file", nargs="*", metavar="AUDIT.jsonl|FOLDER", help="logs (default: those in this folder)")
-    add_range(flags)
-    add_export(flags)
+    add_flags(flags, "range", **RANGE)
 
 
 def _export(args: argparse.Namespace) -> int:
@@ -152,6 +104,10 @@ def _moment(text: str) -> tuple[datetime, bool]:
             f"expected a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`, "
             f"got `{text}`"
         ) from None
+
+
+RANGE = {"start_of": _start_of, "end_of": _end_of}
+"""What the flags of a range are read with."""
 
 
 # -- show ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hookline.cli.options import add_json, add_sources, from_python, load, parser
+from hookline.cli.options import from_python, load, parser_for
 from hookline.cli.runtime import TimeKeeper
 from hookline.cli.style import counted, folded, json_text, paint
 from hookline.core.hooks import Hook
@@ -24,7 +24,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 
 def main(argv: list[str]) -> int:
     """Print every problem with its place; exit 1 if there is an error (with --strict, also on a warning)."""
-    args = _parser().parse_args(argv)
+    args = parser_for("check").parse_args(argv)
     if not args.hooks:
         loaded = load(args)
         flow = loaded.raw.get("flow")
@@ -70,15 +70,6 @@ def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> 
         print("\n".join([*map(_line, problems), _summary(problems)]) if problems else _all_well(count))
     bad = {"error", "warning"} if args.strict else {"error"}
     return 1 if any(problem.severity in bad for problem in problems) else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("check", "Find what is wrong with the hook files: names, matchers, scripts, conditions, limits.",
-                   "exit code: 0 nothing wrong, 1 errors (with --strict also warnings), 64 wrong usage")  # fmt: skip
-    flags.add_argument("--strict", action="store_true", help="exit 1 on warnings too")
-    add_json(flags)
-    add_sources(flags)
-    return flags
 
 
 def _line(problem: Problem) -> str:

@@ -9,14 +9,12 @@ from importlib import import_module
 from io import StringIO
 
 from hookline.cli.main import COMMANDS
-from hookline.cli.options import TEXTS, parser
+from hookline.cli.options import TEXTS, parser_for
 
 
 def main(argv: list[str]) -> int:
     """Print the script of one shell."""
-    flags = parser("completion", "Print the completion script of a shell.")
-    flags.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
-    args = flags.parse_args(argv)
+    args = parser_for("completion", shells=tuple(SCRIPTS)).parse_args(argv)
     print(SCRIPTS[args.shell](all_flags()), end="")
     return 0
 

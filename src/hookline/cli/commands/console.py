@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.cli.options import add_sources, from_python, key_in, load, parser, port
+from hookline.cli.options import from_python, key_in, load, parser_for
 from hookline.core.files import default_log
 from hookline.errors import HooklineError
 
@@ -22,7 +22,7 @@ _SOURCES = ("project", "settings", "setting_sources", "hooks")
 
 def main(argv: list[str]) -> int:
     """Serve until Ctrl-C."""
-    args = _parser().parse_args(argv)
+    args = parser_for("console").parse_args(argv)
 
     from hookline.cli.runtime import run
     from hookline.records.console.server import serve
@@ -58,32 +58,6 @@ def _asked(body: dict[str, Any]) -> dict[str, Any]:
         return asyncio.run(ask_once(body, limit=0))
     except Unreachable as problem:
         return {"questions": [], "problem": str(problem)}
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser(
-        "console",
-        "Look at audit logs in the browser, live: events, sessions, decisions, hooks, replay, coverage, health. Only"
-        " this machine can open it.",
-    )
-    add_logs(flags)
-    flags.add_argument("--port", type=port, default=0, metavar="N", help="the port (default: a free one)")
-    flags.add_argument("--no-open", action="store_true", help="do not open the browser, only print the address")
-    flags.add_argument("--index", metavar="FILE", help="where the index lies (default: in your cache)")
-    return flags
-
-
-def add_logs(flags: argparse.ArgumentParser) -> None:
-    """Which logs, whose hooks, and whether hooks may run."""
-    flags.add_argument(
-        "files",
-        nargs="*",
-        metavar="AUDIT.jsonl|FOLDER",
-        help="logs (default: those in this folder, and that of `install --audit`)",
-    )
-    flags.add_argument("--key-file", metavar="FILE", help="the key, if the logs were written with one")
-    flags.add_argument("--replay", action="store_true", help="allow today's hooks to be run over the records")
-    add_sources(flags)
 
 
 def logs(files: list[str]) -> list[str]:

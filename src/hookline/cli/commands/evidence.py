@@ -26,31 +26,6 @@ _LOOK, _PAUSE = 5.0, 60.0
 """Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
 
 
-def checkpoint_flags(flags: argparse.ArgumentParser) -> None:
-    """Whose signature, and the log's name."""
-    flags.add_argument("file", metavar="AUDIT.jsonl")
-    flags.add_argument("--signing-key", metavar="FILE", type=Path, help="default: the user's own, made if needed")
-    flags.add_argument("--origin", default="", metavar="NAME", help="the log's name (default: MACHINE/FILE)")
-
-
-def prove_flags(flags: argparse.ArgumentParser) -> None:
-    """Of what."""
-    checkpoint_flags(flags)
-    what = flags.add_mutually_exclusive_group(required=True)
-    what.add_argument("--record", type=int, metavar="N", help="that record N is in the log")
-    what.add_argument("--from", dest="old", type=Path, metavar="CHECKPOINT", help="that nothing before it was changed")
-    flags.add_argument("--statement", action="store_true", help="with --record: the decision as a signed statement")
-
-
-def push_flags(flags: argparse.ArgumentParser) -> None:
-    """From where, to where."""
-    flags.add_argument("file", nargs="?", metavar="AUDIT.jsonl", help="default: the log of `install --audit`")
-    flags.add_argument("--to", metavar="ADDRESS", help="syslog+tls://HOST, https://HOST, file:FILE (default: `sink`)")
-    flags.add_argument("--format", default="", choices=("ocsf", "otlp", "jsonl"), help="default: what fits the address")
-    flags.add_argument("-f", "--follow", action="store_true", help="go on as the log grows; Ctrl-C ends it")
-    flags.add_argument("--until-eof", action="store_true", help=argparse.SUPPRESS)
-
-
 def checkpoint(args: argparse.Namespace) -> int:
     """Sign the log as it is."""
     signed = _checkpoints(args)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from hookline.api import Hooks
-from hookline.cli.options import add_hosting, add_json, add_sources, cold, hooks_of, parser
+from hookline.cli.options import cold, hooks_of, parser_for
 from hookline.cli.runtime import TimeKeeper, hosted, run
 from hookline.cli.style import folded, painted, width
 from hookline.core.engine import Outcome, Status, Verdict
@@ -34,7 +34,7 @@ BLOCKED, UNSURE = 2, 1
 
 def main(argv: list[str]) -> int:
     """Fire and explain; exit 0 when allowed, 2 when blocked."""
-    args = _parser().parse_args(argv)
+    args = parser_for("fire").parse_args(argv)
     event = _event(args)
     due = SharedDeadline()
 
@@ -85,22 +85,6 @@ def _json(verdict: dict[str, Any]) -> bytes:
         return msgspec.json.encode(verdict, enc_hook=str)
     except UnicodeEncodeError:  # a hook's lone surrogate is shown, and does not cost the verdict
         return json.dumps(verdict, default=str).encode()
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("fire", "Send one event through the configured hooks and explain the verdict.")
-    flags.add_argument("event", nargs="?", default="-", help="the event's name; without one it is read from stdin")
-    flags.add_argument("--bash", metavar="LINE", help="short for PreToolUse with this shell line")
-    flags.add_argument("--tool", metavar="NAME", help="the tool's name")
-    flags.add_argument("--input", metavar="JSON", help="the tool's input; `-` reads it from stdin, `@FILE` from a file")
-    flags.add_argument("--cwd", metavar="DIR", help="the agent's folder (default: the project)")
-    flags.add_argument(
-        "--field", action="append", default=[], metavar="NAME=VALUE", help="any other field of the event; JSON or text"
-    )
-    add_hosting(flags)
-    add_json(flags)
-    add_sources(flags)
-    return flags
 
 
 def _event(args: argparse.Namespace) -> Event:

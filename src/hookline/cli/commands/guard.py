@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from hookline.api import Hooks
-from hookline.cli.options import parser, record_refusal, with_fleet_policy
+from hookline.cli.options import add_commands, parser_for, record_refusal, with_fleet_policy
 from hookline.core.files import state_folder
 from hookline.core.hooks import Hook
 from hookline.core.interpreter import temporary_folder
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     args = _arguments(*argv)
     try:
         hooks = Hooks()
-        hooks.add(*_GUARDS[args.guard][2](args))
+        hooks.add(*_GUARDS[args.guard](args))
         return run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
@@ -49,17 +49,9 @@ def main(argv: list[str]) -> int:
 
 @cache  # the service's forks find it made, and this
 def _arguments(*argv: str) -> argparse.Namespace:
-    return _parser().parse_args(argv)
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("guard", "Judge the event on stdin with a guard and print the answer.")
-    kinds = flags.add_subparsers(dest="guard", required=True, metavar="GUARD")
-    for name, (about, options, _) in _GUARDS.items():
-        one = kinds.add_parser(name, help=about)
-        for option, how in {**options, "--lines": _switch("stay, and answer one line per event line")}.items():
-            one.add_argument(option, **how)
-    return flags
+    flags = parser_for("guard")
+    add_commands(flags, "guard", dest="guard", metavar="GUARD")
+    return flags.parse_args(argv)
 
 
 def _make_paths(args: argparse.Namespace) -> list[Hook]:
@@ -143,94 +135,20 @@ def _make_flow(args: argparse.Namespace) -> list[Hook]:
     return flow(args.config, **{name: value for name, value in given.items() if value})
 
 
-def _switch(about: str) -> dict[str, Any]:
-    return {"action": "store_true", "help": about}
-
-
-def _several(metavar: str, about: str) -> dict[str, Any]:
-    return {"action": "append", "default": [], "metavar": metavar, "help": about}
-
-
-def _one_of(choices: str, default: str, about: str) -> dict[str, Any]:
-    return {"choices": choices.split(), "default": default, "help": about}
-
-
-_UNDECIDED = _one_of("ask deny", "ask", "when a line cannot be read")
-_CONFINE = _one_of(
-    "auto off", "off", "`auto`: where the kernel can hold a shell line, run it confined instead of asking about it"
-)
-_PACKS = {"metavar": "FILE", "help": "also the rules that this file switches on (`hookline packs`)"}
-_HOSTS = {
-    "--host": _several("NAME", "reach this host, such as pypi.org or '*.example.com:443', and none that is not named"),
-    "--socket": _several("PATH", "a Unix socket outside that a confined line may connect to"),
-    "--token": _several("NAME=HOST", "a variable whose real value only requests to this host carry"),
-    "--ask-for-others": _switch("ask once about a host that a line was refused"),
+_GUARDS: dict[str, Callable[[argparse.Namespace], list[Hook]]] = {
+    "paths": _make_paths,
+    "commands": _make_commands,
+    "network": _make_network,
+    "protect": lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask"), *_make_packs(args)],
+    "secrets": lambda args: secrets.redact() if args.redact else secrets.block(),
+    "approvals": lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)],
+    "learned": _make_learned,
+    "budget": _make_budget,
+    "branches": _make_branches,
+    "flow": _make_flow,
+    "rate": _make_rate,
 }
-_GUARDS: dict[str, tuple[str, dict[str, dict[str, Any]], Callable[[argparse.Namespace], list[Hook]]]] = {
-    "paths": ("stay inside the project's folder", {
-        "--root": {"metavar": "DIR", "help": "the folder to stay in (default: the project)"},
-        "--also": _several("DIR", "one more folder to write in"),
-        "--read": _switch("keep reading inside, too"),
-        "--undecided": _UNDECIDED,
-        "--confine": _CONFINE,
-        "--show": _several("PATH", "a file that may be read although it may hold secrets"),
-        "--unprotect": _several("PATH", "a file that a confined line may write, although it runs later"),
-        "--temporary": _switch("the system's temporary folder may be written in, too"),
-        "--block": _several("PATTERN", "also refuse to run this, such as 'sudo *'"),
-        "--protect": _switch("also ask before files that switch guards off are written"),
-        **_HOSTS,
-        "--packs": _PACKS,
-    }, _make_paths),
-    "commands": ("commands that may not be run, or the only ones that may", {
-        "--block": _several("PATTERN", "such as 'rm -rf *'"),
-        "--only": _several("PATTERN", "nothing but these"),
-        "--containing": _several("TEXT", "a plain text to refuse"),
-        "--undecided": _UNDECIDED,
-        "--confine": _CONFINE,
-    }, _make_commands),
-    "network": ("reach named hosts and no others", {**_HOSTS, "--confine": _CONFINE}, _make_network),
-    "protect": ("ask before the files that switch guards off are written", {
-        "--also": _several("FILE", "one more file or folder"),
-        "--deny": _switch("deny instead of asking"),
-        "--packs": _PACKS,
-    }, lambda args: [protect.own_files(args.also, answer="deny" if args.deny else "ask"), *_make_packs(args)]),
-    "secrets": ("stop credentials, or take them out", {
-        "--redact": _switch("take credentials out instead of stopping the call"),
-    }, lambda args: secrets.redact() if args.redact else secrets.block()),
-    "approvals": ("approve a safe-list without a prompt", {
-        "--allow": _several("PATTERN", "such as 'ls *' or 'Read(src/**)'"),
-        "--otherwise": _one_of("block leave", "leave", "what becomes of the rest"),
-    }, lambda args: [approvals.auto(args.allow or approvals.SAFE, otherwise=args.otherwise)]),
-    "learned": ("approve what `hookline learn` has learned", {
-        "file": {"metavar": "FILE", "help": "the policy that it wrote"},
-    }, _make_learned),
-    "budget": ("limit what a session may spend", {
-        "--tool-calls": {"type": int, "metavar": "N", "help": "tool calls a session may make"},
-        "--seconds": {"type": float, "metavar": "S", "help": "seconds a session may last"},
-        "--per-tool": _several("TOOL=N", "calls of one tool"),
-    }, _make_budget),
-    "branches": ("pushes that may not be made: to a branch, by force", {
-        "--protect": _several(
-            "BRANCH", "such as main or 'release/*' (default: main, master, unless --no-force-push is given)"
-        ),
-        "--no-force-push": _switch("refuse what may take commits away: --force, +main, --delete"),
-        "--with-lease": _switch("with it, let --force-with-lease through"),
-        "--delete": _switch("with it, let branches and tags be removed"),
-        "--undecided": _UNDECIDED,
-    }, _make_branches),
-    "flow": ("ask about destinations that only a text vouches for", {
-        "--strict": _switch("addresses vouch only from directories, such as contacts"),
-        "--me": _several("ADDRESS", "an address of your own"),
-        "--known": _several("PATTERN", "a destination that is always allowed, such as '*@corp.example'"),
-        "--config": {"metavar": "FILE", "help": "a TOML file with a [flow] table"},
-    }, _make_flow),
-    "rate": ("limit how fast calls may come", {
-        "--calls": {"type": int, "required": True, "metavar": "N", "help": "calls that may come in that time"},
-        "--per": {"type": float, "default": 60.0, "metavar": "S", "help": "seconds (default: 60)"},
-        "--match": {"metavar": "TOOLS", "help": "the tools that count, such as 'WebFetch|mcp__.*' (default: all)"},
-    }, _make_rate),
-}  # fmt: skip
-"""Each guard: what it is for, its options, and what makes it."""
+"""What makes each guard; its options are in `texts/flags.json`."""
 
 
 async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import parser_for
 from hookline.cli.person import find_agent, require_person
 from hookline.cli.runtime import run
 from hookline.cli.style import paint
@@ -19,7 +19,6 @@ from hookline.errors import HooklineError
 from hookline.records.approvals.inbox import ask_once, request
 
 _SIGNS = {"open": ("?", "yellow"), "yes": ("✓", "green"), "used": ("✓", "green"), "no": ("✗", "red")}
-_ACTIONS = ("list", "show", "approve", "deny", "follow")
 Shown = dict[str, Any]
 
 
@@ -27,10 +26,7 @@ def main(argv: list[str]) -> int:
     """List, show, answer or follow the questions."""
     if argv[:1] == ["serve"]:  # what the resident service starts
         return _serve(int(argv[1]))
-    flags = parser("inbox", "The questions that hooks ask people where the agent cannot ask by itself.")
-    flags.add_argument("action", nargs="?", default="list", choices=_ACTIONS, help="what to do (default: list)")
-    flags.add_argument("question", nargs="?", default="", help="its id, or the beginning of it")
-    add_json(flags)
+    flags = parser_for("inbox")
     args = flags.parse_args(argv)
     if args.action in ("show", "approve", "deny"):
         if not args.question:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.cli.commands.packs import known
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import parser_for
 from hookline.cli.style import paint
 from hookline.cli.trust_review import keep_trust
 from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
@@ -84,7 +83,7 @@ def _policy(text: str, names: Iterable[str]) -> str:
 
 def main(argv: list[str]) -> int:
     """Write `.claude/settings.json`; hooks that are already there stay as they are."""
-    args = _parser().parse_args(argv)
+    args = parser_for("init").parse_args(argv)
     chosen, shared = known(args.pack), not args.local and bool(shared_program())
     path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
     policy = path.with_name(POLICY)
@@ -121,19 +120,6 @@ def main(argv: list[str]) -> int:
         labels = ", ".join(map(one_line, unseen))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("init", "Write a starter settings file with guards, for Claude Code and for Hookline alike.")
-    flags.add_argument(
-        "--pack", nargs="+", default=[], metavar="PACK", help="rules for git, python, …: `hookline packs`"
-    )
-    flags.add_argument("--flow", action="store_true", help="also ask who vouches for where a call goes")
-    flags.add_argument("--local", action="store_true", help="write settings.local.json, which is not shared")
-    flags.add_argument("--force", action="store_true", help="add the guards to a file that has hooks")
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project's folder (default: this one)")
-    add_json(flags)
-    return flags
 
 
 def _existing(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.cli.commands.uninstall import take_out
-from hookline.cli.options import TEXTS, Once, add_json, default_project, hooks_from, parser
+from hookline.cli.options import TEXTS, default_project, hooks_from, parser_for
 from hookline.cli.style import agreed, has_terminal, paint
 from hookline.cli.trust_review import keep_trust
 from hookline.core.files import default_log
@@ -39,7 +39,7 @@ _COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
 
 def main(argv: list[str]) -> int:
     """Write the configuration of each host named; without a name, show which are here."""
-    args = _parser().parse_args(argv)
+    args = parser_for("install", hosts=", ".join(HOSTS), log=DEFAULT_LOG).parse_args(argv)
     scope: Scope = "local" if args.until_exit else args.scope
     project = Path(args.project or (default_project() if args.until_exit else ".")).resolve()
     if args.list or not args.host:
@@ -129,33 +129,6 @@ def _version_notes(host: Host) -> list[str]:
     binary = find_binary(host)
     told = older_than_measured(host, binary.version) if binary else ""
     return [f"{told}, or run `hookline prove {host.name}`"] if told else []
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("install", "Put hooks into an agent CLI's own configuration.")
-    flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(HOSTS)}")
-    add_source(flags)
-    flags.add_argument("--scope", choices=["user", "project"], default="user", help="whose configuration")
-    flags.add_argument("--project", metavar="DIR", help="the project (default: this folder)")
-    flags.add_argument("--list", action="store_true", help="which agents there are, and what holds on each")
-    flags.add_argument("--until-exit", action="store_true", help="take them out again when this command ends")
-    flags.add_argument("--replace", action="store_true", help="in place of other hooks that are installed there")
-    flags.add_argument("--mcp", action="store_true", help="also put the gateway in front of its MCP servers")
-    flags.add_argument("--allow-subagents", action="store_true", help="also where hooks are not asked inside them")
-    flags.add_argument("--strict", action="store_true", help="refuse if a hook would not be enforced")
-    flags.add_argument("--dry-run", action="store_true", help="say what would hold, and write nothing")
-    flags.add_argument("--yes", action="store_true", help="trust these hooks where the host would ask")
-    add_json(flags)
-    return flags
-
-
-def add_source(flags: argparse.ArgumentParser) -> None:
-    """Where the hooks come from."""
-    group = flags.add_mutually_exclusive_group()
-    group.add_argument("--hooks", action=Once, metavar="FILE.py", help="a Python file that defines `hooks`")
-    group.add_argument("--settings", action=Once, metavar="FILE", help="a settings file in Claude Code's format")
-    flags.add_argument("--audit", nargs="?", const=DEFAULT_LOG, default="", metavar="FILE",
-                       help="log everything; alone, nothing else (default: a file that `console` finds)")  # fmt: skip
 
 
 def _ask_hold(hooks: Hooks, host: Host) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hookline.api import Hooks
 from hookline.cli.commands.fire import why_not
-from hookline.cli.options import add_json, add_sources, hooks_of, parser
+from hookline.cli.options import hooks_of, parser_for
 from hookline.cli.style import folded, json_text, paint
 from hookline.core.hooks import Hook
 from hookline.core.hooks.actions import Function
@@ -22,7 +22,7 @@ from hookline.settings.trust.store import what_runs
 
 def main(argv: list[str]) -> int:
     """Print the hooks, by event, in the order they run."""
-    args = _parser().parse_args(argv)
+    args = parser_for("list").parse_args(argv)
     args.trust = True  # nothing is run here
     hooks = hooks_of(args, strict=False)
     event = _asked(args)
@@ -35,16 +35,6 @@ def main(argv: list[str]) -> int:
     else:
         print("\n".join(_table(rows)))
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("list", "List the configured hooks.")
-    flags.add_argument("--event", metavar="NAME", help="only hooks of this event, and whether they would run")
-    flags.add_argument("--tool", "--subject", dest="subject", metavar="NAME", help="what a matcher would look at")
-    flags.add_argument("--input", metavar="JSON", help="the tool's input, for conditions")
-    add_json(flags)
-    add_sources(flags)
-    return flags
 
 
 def _asked(args: argparse.Namespace) -> Event | None:

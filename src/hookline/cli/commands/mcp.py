@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
 from hookline.cli.main import USAGE
-from hookline.cli.options import add_sources, hooks_from, hooks_of, parser, with_fleet_policy
+from hookline.cli.options import hooks_from, hooks_of, parser_for, with_fleet_policy
 from hookline.cli.runtime import run
 from hookline.core.files import state_folder
 from hookline.core.interpreter import GIVEN, launch_argv
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     if words[:1] in (["pin"], ["diff"], ["accept"]):
         return _ADMINISTRATION[words[0]](words[1:], command)
     at_address = words[:1] == ["serve"]
-    flags = _parser(at_address=at_address)
+    flags = parser_for("mcp serve" if at_address else "mcp")
     args = flags.parse_args(words[1:] if at_address else words)
     if not command:
         flags.error("nothing to put hooks in front of; end with `-- COMMAND …` or `-- URL`")
@@ -59,26 +59,6 @@ def main(argv: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with claim_stdout() as sink:
         return run(_serve(lambda: _hooks(args), args, command, source, sink.fileno()))
-
-
-def _parser(*, at_address: bool) -> argparse.ArgumentParser:
-    what = "Put hooks and pins in front of an MCP server; `-- COMMAND …` or `-- URL`."
-    flags = parser("mcp serve" if at_address else "mcp", what)
-    flags.add_argument("--name", help="the server's name in `mcp__NAME__TOOL` (default: from the command)")
-    flags.add_argument("--pins", metavar="NAME", help="the name of its pins (default: the server's)")
-    add_headers(flags)
-    flags.add_argument("--ask-seconds", type=float, default=120.0, metavar="S", help="how long an `ask` waits")
-    flags.add_argument("--agent", metavar="HOST", help="the agent CLI whose own hook asks the same hooks")
-    add_confinement(flags)
-    flags.add_argument("--audit", default="", metavar="FILE", help="log every verdict there (`default`: for `console`)")
-    if at_address:
-        flags.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (default: any port)")
-        flags.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="another address; needs --token")
-        flags.add_argument("--token", metavar="VARIABLE", help="the token that clients must send (default: a new one)")
-        flags.add_argument("--login", action="store_true",
-                           help="no token: the client's Authorization is for the URL")  # fmt: skip
-    add_sources(flags)
-    return flags
 
 
 async def _serve(
@@ -233,14 +213,8 @@ _ADMINISTRATION = {"pin": _pin, "diff": _diff, "accept": _accept}
 
 
 def _parse(what: str, words: list[str], command: list[str]) -> argparse.Namespace:
-    flags = parser(f"mcp {what}", _ADMINISTRATION[what].__doc__ or "")
-    flags.add_argument("name", help="the server's name")
-    if what == "accept":
-        flags.add_argument("tool", nargs="*", help="only these tools")
-    if what == "pin":
-        add_headers(flags)
-        add_confinement(flags)
-    elif command:
+    flags = parser_for(f"mcp {what}")
+    if command and what != "pin":
         flags.error("a command is for `pin` alone")
     return flags.parse_args(words)
 
@@ -264,15 +238,6 @@ def _pinned(file: PinFile) -> Definitions:
     return found
 
 
-def add_confinement(into: argparse.ArgumentParser) -> None:
-    """Which files the server must be, and what the kernel holds it to."""
-    into.add_argument("--sha256", metavar="HEX", help="start it only if its files are these (a wrong one tells which)")
-    held = into.add_argument_group("--confine: the server itself is held by the kernel")
-    held.add_argument("--confine", action="store_true", help="it writes nowhere and has no network; or with these:")
-    for name, what in (("write", "DIR"), ("read", "DIR"), ("host", "NAME")):
-        held.add_argument(f"--{name}", action="append", metavar=what, help=f"as in `hookline confine --{name}`")
-
-
 def _check_files(command: list[str], wanted: str) -> None:
     """Refuse a command whose program or other files are not those that are meant."""
     import hashlib
@@ -282,12 +247,6 @@ def _check_files(command: list[str], wanted: str) -> None:
     found = hashlib.sha256("\n".join(sums).encode()).hexdigest()
     if found != wanted.removeprefix("sha256:").lower():
         raise ConfigError("--sha256", f"the files of this command are others: expected {wanted}, found sha256:{found}")
-
-
-def add_headers(into: argparse.ArgumentParser) -> None:
-    """What a server at a URL is sent besides."""
-    into.add_argument("--header", action="append", default=[], metavar="NAME=VARIABLE",
-                      help="a header for a URL, its value from an environment variable")  # fmt: skip
 
 
 async def connect(command: list[str], headers: list[str], login: Mapping[str, str] | None = None) -> Upstream:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterable
 
 import msgspec
 
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import parser_for
 from hookline.cli.style import paint
 from hookline.errors import HooklineError
 from hookline.guards.packs import packs
@@ -16,7 +15,7 @@ from hookline.guards.packs import packs
 
 def main(argv: list[str]) -> int:
     """List packs and their rules."""
-    args = _parser().parse_args(argv)
+    args = parser_for("packs", packs=", ".join(packs())).parse_args(argv)
     chosen = known(args.pack or packs())
     if args.json:
         print(json.dumps({name: msgspec.to_builtins(packs()[name]) for name in chosen}, indent=2))
@@ -26,13 +25,6 @@ def main(argv: list[str]) -> int:
         for rule, told in packs()[name].rules.items():
             print(f"  {rule:<24} {told.about}")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("packs", "List the packs of rules: one line of a file switches each on or off.")
-    flags.add_argument("pack", nargs="*", metavar="PACK", help=f"of {', '.join(packs())} (default: all)")
-    add_json(flags)
-    return flags
 
 
 def known(names: Iterable[str]) -> list[str]:

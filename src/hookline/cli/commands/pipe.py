@@ -8,7 +8,7 @@ import sys
 from typing import BinaryIO
 
 from hookline.api import Hooks
-from hookline.cli.options import add_hosting, add_sources, hooks_of, parser, record_refusal
+from hookline.cli.options import hooks_of, parser_for, record_refusal
 from hookline.cli.runtime import TimeKeeper, hosted, run
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
@@ -21,13 +21,7 @@ from hookline.processes.watch import SharedDeadline
 
 def main(argv: list[str]) -> int:
     """Answer until stdin ends. A line that cannot be read is answered with an error, and the next one is read."""
-    flags = parser("pipe", "Read event lines on stdin, in any dialect, and answer one line each.")
-    flags.add_argument(
-        "--dialect", choices=sorted(DIALECTS), help="read every line as this (default: see line by line)"
-    )
-    add_hosting(flags)
-    add_sources(flags)
-    args = flags.parse_args(argv)
+    args = parser_for("pipe", dialects=sorted(DIALECTS)).parse_args(argv)
 
     due = SharedDeadline()
 

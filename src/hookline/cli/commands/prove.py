@@ -8,7 +8,7 @@ import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hookline.cli.options import add_json, hooks_from, parser
+from hookline.cli.options import hooks_from, parser_for
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.hosts.host import Host
@@ -22,11 +22,7 @@ _WIDTH = 80
 
 def main(argv: list[str]) -> int:
     """Prove each host named, or each that is hooked."""
-    flags = parser("prove", "Run your own agent on a scripted model: do the hooks hold?")
-    flags.add_argument("host", nargs="*", metavar="HOST", help=f"of {', '.join(AGENTS)}")
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
-    add_json(flags)
-    args = flags.parse_args(argv)
+    args = parser_for("prove", hosts=", ".join(AGENTS)).parse_args(argv)
     project = Path(args.project).resolve()
     chosen = [find(name) for name in args.host] or [host for host in HOSTS.values() if hooked(host, project)]
     if not chosen:

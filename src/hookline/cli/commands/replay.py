@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hookline.cli.commands.audit import add_range
+from hookline.cli.commands.audit import RANGE
 from hookline.cli.commands.console import logs
-from hookline.cli.options import add_json, add_sources, hooks_of, parser
+from hookline.cli.options import hooks_of, parser_for
 from hookline.cli.style import counted, json_text, paint
 from hookline.display import one_line
 from hookline.errors import HooklineError, extra
@@ -21,7 +21,7 @@ from hookline.records.replay.compare import CHUNK, Flip, Report, pieces, replay,
 
 def main(argv: list[str]) -> int:
     """Replay and report, the loosened ones first."""
-    args = _parser().parse_args(argv)
+    args = parser_for("replay", **RANGE).parse_args(argv)
     args.files = logs(args.files)
     missing = [file for file in args.files if not Path(file).exists()]
     if missing:
@@ -41,22 +41,6 @@ def main(argv: list[str]) -> int:
                         since=args.since, until=args.until)  # fmt: skip
     print(json_text(_object(report)) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser(
-        "replay",
-        "Run today's hooks against audit logs and transcripts; no tool is run, but hooks that are commands are.",
-    )
-    flags.add_argument("files", nargs="*", metavar="FILE",
-                       help="logs, transcripts or folders (default: logs here and of `install --audit`)")  # fmt: skip
-    add_range(flags)
-    flags.add_argument("--fail-on-flip", action="store_true", help="exit 1 if any call would be decided differently")
-    flags.add_argument("--jobs", type=int, metavar="N", help="processes to use (default: one per core)")
-    flags.add_argument("--most", type=int, default=50, metavar="N", help="how many to show (default: 50)")
-    add_json(flags)
-    add_sources(flags)
-    return flags
 
 
 def _quietly(args: argparse.Namespace) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.cli import resident
-from hookline.cli.options import add_json, parser
+from hookline.cli.options import parser_for
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
@@ -31,7 +31,7 @@ PROMPT = 1
 
 def main(argv: list[str]) -> int:
     """Show or change what the service does."""
-    args = _parser().parse_args(argv)
+    args = parser_for("service", actions=sorted(ACTIONS)).parse_args(argv)
     if not address.instance() and args.action in ("start", "restart"):
         raise HooklineError(
             "the service is turned off here: HOOKLINE_SERVICE says so, or this system has no Unix sockets"
@@ -40,15 +40,6 @@ def main(argv: list[str]) -> int:
         return ACTIONS[args.action](args)
     except control.NotRunning as problem:
         raise HooklineError(f"the service cannot be reached: {problem}") from None
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("service", "The resident process that answers command hooks quickly.")
-    flags.add_argument("action", choices=sorted(ACTIONS), help="what to do")
-    flags.add_argument("--all", action="store_true", help="show every hook set, not only those that fit")
-    flags.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="how many lines of the log")
-    add_json(flags)
-    return flags
 
 
 def _status(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hookline.cli.options import add_json, add_sources, load, parser
+from hookline.cli.options import load, parser_for
 from hookline.cli.style import counted, json_text
 from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line
@@ -18,7 +18,7 @@ _BY_COMMAND = "trusted from now on as commands, not by content: what they run be
 
 def main(argv: list[str]) -> int:
     """Show what would run and what changed; record it when the user says yes."""
-    args = _parser().parse_args(argv)
+    args = parser_for("trust").parse_args(argv)
     trust = Trust.load()
     if args.forget:
         return _forget(trust, args)
@@ -67,15 +67,6 @@ def _recorded(status: Status) -> str:
         return _TRUSTED
     reasons = [line for item in unknown for line in (one_line(item.label), *trusted_by_command(item))]
     return "\n".join([_BY_COMMAND, *reasons])
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("trust", "Review a project's hooks and the scripts they name, and trust them.")
-    flags.add_argument("--yes", action="store_true", help="trust without asking")
-    flags.add_argument("--forget", action="store_true", help="trust nothing of this project any longer")
-    add_json(flags)
-    add_sources(flags)
-    return flags
 
 
 def _json(status: Status) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hookline.cli.options import parser
+from hookline.cli.options import parser_for
 from hookline.display import one_line
 from hookline.hosts.host import Host
 from hookline.hosts.install.commands import uninstall
@@ -14,14 +14,7 @@ from hookline.hosts.table import HOSTS, find
 
 def main(argv: list[str]) -> int:
     """Put each host's files back; exit 1 if there was nothing of ours."""
-    flags = parser("uninstall", "Take Hookline's entries out of an agent CLI's configuration.")
-    flags.add_argument("host", nargs="+", metavar="HOST", help=f"of {', '.join(HOSTS)}")
-    flags.add_argument(
-        "--scope", choices=["user", "project", "local"], default="user",
-        help="whose configuration; `local` is what a killed `install --until-exit` has left",
-    )  # fmt: skip
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project (default: this folder)")
-    args = flags.parse_args(argv)
+    args = parser_for("uninstall", hosts=", ".join(HOSTS)).parse_args(argv)
     done = [take_out(find(name), args.scope, Path(args.project).resolve()) for name in args.host]
     return 0 if all(done) else 1
 

@@ -7,13 +7,9 @@ import sys
 
 def main(argv: list[str]) -> int:
     """Play the story; exit code 0 only if every verdict came as told."""
-    from hookline.cli.options import add_json, parser
+    from hookline.cli.options import parser_for
 
-    flags = parser("demo", "See it work: a real agent on a scripted model repairs a small project, guarded by hooks.")
-    flags.add_argument("--fast", action="store_true", help="do not pause between steps on a terminal")
-    flags.add_argument("--keep", action="store_true", help="keep the project's folder, not only the audit log")
-    add_json(flags)
-    args = flags.parse_args(argv)
+    args = parser_for("demo").parse_args(argv)
 
     from hookline.cli.commands.demo.play import play
     from hookline.cli.commands.demo.timeline import TimelineScreen, Told

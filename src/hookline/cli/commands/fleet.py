@@ -1,18 +1,21 @@
-"""`hookline fleet` for administrators of a hub: tokens, policies, machines, their audit logs."""
+"""`hookline fleet`: one policy and one audit trail over many machines."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import os
+import shutil
+import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hookline.cli.commands.fleet.machine import Command, until_asked_to_stop, until_one_ends
-from hookline.cli.export import add_export, export
-from hookline.cli.options import add_json, option, port
+from hookline.cli.export import ALL_FORMATS, export
+from hookline.cli.options import add_commands, parser_for
 from hookline.cli.style import counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
 from hookline.display import one_line
@@ -22,8 +25,19 @@ if TYPE_CHECKING:
     from hookline.fleet.administrator import Administrator
     from hookline.fleet.overview import MachineRow
 
-
+_NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _LOOK_SECONDS = 30.0
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the fleet's commands."""
+    flags = parser_for("fleet")
+    add_commands(flags, "fleet", dest="what", metavar="COMMAND", share=_share, formats=ALL_FORMATS)
+    args = flags.parse_args(argv)
+    return asyncio.run(COMMANDS[args.what](args))
+
+
+# -- at the hub -------------------------------------------------------------------------------------------------------
 
 
 def _folder(args: argparse.Namespace) -> Path:
@@ -229,41 +243,115 @@ async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
         await hub.close()
 
 
-_FOLDER = option("--folder", type=Path, metavar="DIR", help="the hub's folder (default: in the state folder)")
-_MACHINE = option("machine", help="its name or id")
-COMMANDS: dict[str, Command] = {
-    "hub": ("run a hub for a team", _hub, [
-        _FOLDER,
-        option("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"),
-        option("--port", type=port, default=4222, metavar="N", help="the port to listen on (default: 4222)"),
-        option("--nats", default="", metavar="URL", help="use this NATS cluster instead of a server of our own"),
-        option("--durable", action="store_true", help="survive a loss of power: slower, every write is synced"),
-    ]),
-    "token": ("make a token that lets one machine in", _token, [
-        _FOLDER,
-        option("--hours", type=float, default=24.0, metavar="N", help="how long it can be used (default: 24)"),
-    ]),
-    "push": ("check, replay, sign and roll out a policy", _push, [
-        option("policy", type=Path, metavar="FOLDER", help="the folder with `hooks.py`, `settings.json`, …"),
-        _FOLDER,
-        option("--canary", type=_share, default=1.0, metavar="SHARE", help="first only for this share, as 10%%"),
-        option("-m", "--message", default="", help="what changes, in a line"),
-        option("--no-replay", action="store_true", help="do not look at what it would have changed last week"),
-        option("-y", "--yes", action="store_true", help="do not ask"),
-    ]),
-    "promote": ("bring the newest policy to more machines", _promote, [
-        _FOLDER,
-        option("share", nargs="?", type=_share, default=1.0, help="to this share of the machines (default: all)"),
-    ]),
-    "rollback": ("give all machines the last stable policy again", _rollback, [_FOLDER]),
-    "machines": ("what is in force where, and what is wrong", _machines, [_FOLDER, add_json]),
-    "revoke": ("cut a machine off", _revoke, [_MACHINE, _FOLDER]),
-    "resume": ("let a machine in again that the hub has cut off", _resume, [_MACHINE, _FOLDER]),
-    "verify": ("prove that no mirrored audit log has a gap", _verify, [_FOLDER]),
-    "console": ("the fleet in the browser: machines, rollouts, every event", _console, [
-        _FOLDER,
-        option("--port", type=port, default=0, metavar="N", help="the port (default: a free one)"),
-        option("--no-open", action="store_true", help="do not open the browser, only print the address"),
-    ]),
-    "export": ("every machine's records, for other systems", _export, [_FOLDER, add_export]),
+# -- on a machine ----------------------------------------------------------------------------------------------------
+
+
+async def _join(args: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import join
+
+    enrolment = await join(
+        args.url, args.token, name=args.name,
+        audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
+        stale_hours=args.stale_hours, when_stale=args.when_stale,
+    )  # fmt: skip
+    print(one_line(f"this machine is `{enrolment.name}` ({enrolment.machine}) in the fleet at {enrolment.hub}"))
+    print(_connection_begins())
+    return 0
+
+
+def _connection_begins() -> str:
+    """Let the resident service connect, where there is one."""
+    from hookline.cli import resident
+    from hookline.processes.service import address, client, control
+
+    if address.instance() and not Path(client.off_switch()).exists():
+        with contextlib.suppress(control.NotRunning):
+            control.begin(resident.__name__)
+            return "the resident service keeps it connected; `hookline fleet status` shows how it stands"
+    return "the resident service is off here: run `hookline fleet run` to stay connected"
+
+
+async def _status(_: argparse.Namespace) -> int:
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    enrolment, current = machine.enrolment(), machine.current()
+    hours = machine.contact.hours_silent()
+    print(one_line(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}"))
+    print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
+    print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
+    keeper = machine.contact.connected_by()
+    print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
+    if trouble := machine.contact.trouble():
+        print(paint(one_line(trouble), "red"))
+    if enrolment.when_stale != "keep":
+        print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
+    machine.verified_policy()
+    return 0
+
+
+async def _run(args: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import Agents, Leaf
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    leaf = Leaf(machine, hosts=Agents())
+    if machine.contact.connecting() is None:  # held until this process ends
+        raise FleetError(f"pid {machine.contact.connected_by()} keeps this machine connected already")
+    await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())
+    return 0
+
+
+async def _leave(_: argparse.Namespace) -> int:
+    from hookline.fleet.machine import Machine
+
+    machine = Machine()
+    name = one_line(machine.enrolment().name)
+    shutil.rmtree(machine.folder)
+    print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
+    return 0
+
+
+# -- what a command in the foreground waits for ----------------------------------------------------------------------
+
+
+async def until_asked_to_stop() -> None:
+    """Until Ctrl-C or TERM."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()
+
+
+async def until_eof(source: int = 0) -> None:
+    """Until the process that started this one has ended, or closes our standard input."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(source, lambda: None if os.read(source, 1024) else ended.set())
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(source)  # an end that was read stays readable: the loop would turn without rest
+
+
+async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
+    """Until one of them has ended; the others are ended, and what went wrong in any of them is raised."""
+    from hookline.fleet.connection import end
+
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await end(*tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]] = {
+    "hub": _hub, "token": _token, "push": _push, "promote": _promote, "rollback": _rollback, "machines": _machines,
+    "revoke": _revoke, "resume": _resume, "verify": _verify, "console": _console, "export": _export, "join": _join,
+    "status": _status, "run": _run, "leave": _leave,
 }  # fmt: skip
