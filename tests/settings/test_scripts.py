@@ -8,12 +8,12 @@ from hookline.core.hooks import Command, Hook, Http
 from hookline.core.hooks.actions import Action
 from hookline.events import PreToolUse
 from hookline.settings.files import HookScript, read_script
-from hookline.settings.trust.scripts import files_run_by_hook
+from hookline.settings.trust.scripts import files_run_by
 
 
 def named(action: Action, project: Path, root: Path | None = None) -> list[str]:
     hook = Hook(name="x", events=(PreToolUse,), action=action)
-    found = files_run_by_hook(hook, (str(root or project), str(project)), str(project)).files
+    found = files_run_by(hook.action, (str(root or project), str(project)), str(project)).files
     return [str(Path(path).relative_to(root or project)) for path in found]
 
 
@@ -103,7 +103,7 @@ def test_a_script_that_is_not_there_yet_is_looked_at_again(project: Path) -> Non
     """Otherwise somebody could put it there after the command was trusted."""
     hook = Hook(name="x", events=(PreToolUse,), action=Command(command="./later.sh"))
 
-    assert str(project / "later.sh") in files_run_by_hook(hook, (str(project),), str(project)).watch
+    assert str(project / "later.sh") in files_run_by(hook.action, (str(project),), str(project)).watch
 
 
 @pytest.mark.parametrize("command", ["\0", "x" * 100_000, "'" * 999, "a/" * 9000, "~nobody-at-all/x", "$(cat <<E\nE)"])

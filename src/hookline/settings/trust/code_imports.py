@@ -1,7 +1,8 @@
-"""What code files import from beside themselves: Python modules and packages, JavaScript's relative imports.
+"""What code files run besides themselves: what they import from beside them, and whether more can be told.
 
 A new file beside a Python script may shadow any module that it, or what it imports, asks for; so the names that could
-do that belong to what is trusted, as a `Listing` of the folder.
+do that belong to what is trusted, as a `Listing` of the folder. Only modules and names that are known to stay with
+their own text are taken as such (`plain_*.txt`); what is not known to run no files may run any, and is a note.
 """
 
 from __future__ import annotations
@@ -10,21 +11,27 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hookline.core.hooks.actions import Cedar, Rego
 from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
-from hookline.settings.trust.dynamic_code import JAVASCRIPT, python_reach, script_reach
 from hookline.settings.trust.script_programs import CODE
+
+if TYPE_CHECKING:
+    import ast
 
 _MOST_FILES = 400
 _COMPILED = (".so", ".pyd", ".pyc")
 _SUFFIXES = (".py", ".pyc", ".so", ".pyd", ".zip", ".pth")
 _SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", "venv"})
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})
+_JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx", ".json")
 _JS_IMPORT = re.compile(
     r"""(?:\bfrom|\bimport|\brequire\s{0,8}\(|\bimport\s{0,8}\()\s{0,80}["'`]([^"'`\n]{1,400})["'`]"""
 )
@@ -37,14 +44,17 @@ class Listing(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     code: bool = False
 
-    def text(self) -> str:
-        """One line for each file or folder that counts."""
+    def read(self) -> HookScript:
+        """One line for each file or folder that counts, as if they were a file; its name ends with a slash."""
+        import hashlib
+
         try:
             with os.scandir(self.folder) as entries:
-                found = sorted(entry.name for entry in entries if self._counts(entry))
+                text = "".join(f"{name}\n" for name in sorted(one.name for one in entries if self._counts(one)))
         except OSError:
-            return ""
-        return "".join(f"{name}\n" for name in found)
+            text = ""
+        sha256 = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        return HookScript(self.folder + os.sep, sha256, text)
 
     def _counts(self, entry: os.DirEntry[str]) -> bool:
         if entry.name == "__pycache__" or entry.name.startswith("."):
@@ -52,25 +62,8 @@ class Listing(msgspec.Struct, frozen=True):
         if self.code and is_code(Path(entry.path)):
             return True
         stem = entry.name.partition(".")[0]
-        importable = entry.name.endswith(_SUFFIXES) or ("." not in entry.name and _is_folder(entry))
+        importable = entry.name.endswith(_SUFFIXES) or ("." not in entry.name and not is_file(entry.path))
         return importable and (not self.names or stem in self.names or stem in sys.stdlib_module_names)
-
-
-def read_listing(listing: Listing) -> HookScript:
-    """The names that an import may find in a folder, as if they were a file; its name ends with a slash."""
-    import hashlib
-
-    text = listing.text()
-    return HookScript(
-        listing.folder + os.sep, hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), text
-    )
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return True
 
 
 class ImportedFiles(msgspec.Struct, frozen=True):
@@ -85,9 +78,9 @@ def imported(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     """What a file imports, whatever language it is in; itself included."""
     if is_python(path):
         return python_imports(path, path.parent, inside)
-    if path.suffix in JAVASCRIPT:
+    if path.suffix in _JAVASCRIPT:
         return _js_imports(path, inside)
-    return ImportedFiles((path,), (), () if is_shell(path) else tuple(script_reach(path, _source(path))))
+    return ImportedFiles((path,), (), () if is_shell(path) else tuple(_script_reach(path)))
 
 
 def _source(path: Path) -> bytes:
@@ -181,18 +174,14 @@ def _followed(source: bytes, path: Path, start: Path, names: set[str], strangers
             if not files and top not in sys.stdlib_module_names:
                 strangers.add(top)
         yield from files
-        shadow = [start / f"{other}.py" for other in (top,) if base == start]
-        yield from (one for one in shadow if is_file(one))
+        if base == start and is_file(start / f"{top}.py"):
+            yield start / f"{top}.py"
 
 
 def _imports(source: bytes, path: Path, start: Path) -> Iterator[tuple[Path, str]]:
     import ast
 
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in _nodes(source):
         if isinstance(node, ast.Import):
             yield from ((start, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -206,20 +195,10 @@ def _module_files(base: Path, name: str) -> Iterator[Path]:
     steps = name.split(".")
     for count in range(1, len(steps) + 1):
         at = base.joinpath(*steps[:count])
-        candidates = [at / "__init__.py", at.with_suffix(".py"), at.with_suffix(".pyc"), *_extensions(at)]
+        candidates = [at / "__init__.py", at.with_suffix(".py"), at.with_suffix(".pyc")]
+        with suppress(OSError, ValueError):
+            candidates += [one for end in (".so", ".pyd") for one in at.parent.glob(f"{glob.escape(at.name)}*{end}")]
         yield from (path for path in candidates if is_file(path))
-
-
-def _extensions(at: Path) -> list[Path]:
-    try:
-        return [*at.parent.glob(f"{glob_escape(at.name)}*.so"), *at.parent.glob(f"{glob_escape(at.name)}*.pyd")]
-    except (OSError, ValueError):
-        return []
-
-
-def glob_escape(name: str) -> str:
-    """A name that a glob takes as it is."""
-    return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 # -- JavaScript ------------------------------------------------------------------------------------------------------
@@ -230,34 +209,17 @@ def _js_imports(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     waiting, packages = [path], dict[str, None]()
     while waiting and len(seen) < _MOST_FILES:
         one = waiting.pop()
-        source = read_bytes(str(one), LARGEST)
-        text = source.decode("utf-8", "replace") if isinstance(source, bytes) else ""
-        for name in _JS_IMPORT.findall(text):
+        for name in _JS_IMPORT.findall(_source(one).decode("utf-8", "replace")):
             if name.startswith((".", "/")):
-                waiting += _new(_js_files(one.parent / name), seen, inside)
-            elif not name.startswith("node:") and name not in _NODE:
+                whole = Path(os.path.normpath(one.parent / name))
+                files = [whole, *(whole.with_name(whole.name + suffix) for suffix in _JAVASCRIPT)]
+                files += [whole / f"index{suffix}" for suffix in _JAVASCRIPT]
+                waiting += _new(filter(is_file, files), seen, inside)
+            elif not name.startswith("node:") and name not in _plain("node"):
                 packages[name] = None
     notes = [f"it imports `{name}`, which is looked for in the project's node_modules" for name in packages]
-    reach = dict.fromkeys(note for one in seen for note in script_reach(one, _source(one)))
+    reach = dict.fromkeys(note for one in seen for note in _script_reach(one))
     return ImportedFiles(tuple(seen), (), (*reach, *notes[:3]))
-
-
-def _js_files(at: Path) -> Iterator[Path]:
-    whole = Path(os.path.normpath(at))
-    candidates = [whole, *(whole.with_name(whole.name + suffix) for suffix in JAVASCRIPT)]
-    candidates += [whole / f"index{suffix}" for suffix in JAVASCRIPT]
-    yield from (path for path in candidates if is_file(path))
-
-
-_NODE = frozenset(
-    {
-        "assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto",
-        "dgram", "dns", "domain", "events", "fs", "fs/promises", "http", "http2", "https", "inspector",
-        "module", "net", "os", "path", "path/posix", "perf_hooks", "process", "punycode", "querystring",
-        "readline", "repl", "stream", "stream/promises", "string_decoder", "sys", "timers", "timers/promises",
-        "tls", "tty", "url", "util", "v8", "vm", "worker_threads", "zlib",
-    }
-)  # fmt: skip
 
 
 def is_inside(path: Path, roots: Iterable[Path]) -> bool:
@@ -270,10 +232,131 @@ def is_inside(path: Path, roots: Iterable[Path]) -> bool:
 
 def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
     """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
-    found = [Path(path) for path in glob.glob(str(_at(folder, action.policies)), recursive=True)]  # noqa: PTH207 - patterns may be absolute
-    entities = action.entities if isinstance(action, Cedar) else None
-    return [path for path in (*found, *((_at(folder, entities),) if entities else ())) if path.is_file()]
+    policies = str(Path(folder, Path(action.policies).expanduser()))
+    found = [Path(path) for path in glob.glob(policies, recursive=True)]  # noqa: PTH207 - patterns may be absolute
+    if isinstance(action, Cedar) and action.entities:
+        found.append(Path(folder, Path(action.entities).expanduser()))
+    return [path for path in found if path.is_file()]
 
 
-def _at(folder: str, pattern: str) -> Path:
-    return Path(folder, Path(pattern).expanduser())
+# -- whether it can be told what else a program runs ------------------------------------------------------------------
+
+_OF_HOOKLINE = frozenset({"hookline.guards", "hookline.events", "hookline.replies", "hookline.errors"})
+"""Modules of Hookline that hooks are written with."""
+_NAMES = frozenset(
+    {"exec", "eval", "compile", "__import__", "__builtins__", "__loader__", "__spec__", "globals", "vars", "breakpoint"}
+)
+_ATTRIBUTES = re.compile(
+    r"system|popen\w*|exec(?:[lv]p?e?)?|spawn\w*|posix_spawn\w*|startfile|fork|forkpty|create_subprocess_\w+|"
+    r"subprocess_\w+|from_settings|AgentCheck|Cedar|Command|McpTool|Prompt|Rego|"
+    r"attrgetter|methodcaller|get_type_hints|ForwardRef|_evaluate|FunctionType|CodeType|LambdaType|"
+    r"run_path|run_module|exec_module|load_module|import_module|find_spec|load_extension|fileConfig|dictConfig|"
+    r"__(?:import|builtins|loader|spec|globals|code|subclasses|dict|getattribute|reduce|reduce_ex)__"
+)
+_OF_SYS = frozenset({"path", "meta_path", "path_hooks", "path_importer_cache", "modules", "settrace", "setprofile"})
+_REACHING = re.compile(r"getattr|setattr|attrgetter|methodcaller|__getattr__")
+
+_JS = re.compile(
+    r"child_process|worker_threads|\bcluster\b|\bvm\b|\beval\s*\(|\bFunction\s*\(|createRequire|dlopen|"
+    r"process\.(?:binding|mainModule|getBuiltinModule)|WebAssembly|globalThis\s*\[|\bDeno\.|\bBun\.|"
+    r"\b(?:require|import)\s*\((?!\s*[\"'`][^\"'`$]*[\"'`]\s*\))|\brequire\b(?!\s*\()"
+)
+_OTHERS = {
+    "awk": re.compile(r"system|getline|\||@include|@load|@"),
+    "jq": re.compile(r"\b(?:include|import)\b|\$__prog"),
+    "sed": re.compile(r"[erRwW]"),
+}
+
+
+@cache
+def _plain(language: str) -> frozenset[str]:
+    """The modules of Python or Node that run no file, but for the names above."""
+    return frozenset(Path(__file__).with_name(f"plain_{language}.txt").read_text("utf-8").split())
+
+
+def _nodes(source: bytes) -> list[ast.AST]:
+    """Everything in a Python source; nothing if it cannot be read."""
+    import ast
+
+    try:
+        return list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def python_reach(source: bytes, known: Collection[str]) -> Iterator[str]:
+    """What in a Python source may run files that are not known; `known` are modules that are followed by themselves."""
+    import ast
+
+    nodes = _nodes(source)
+    if not nodes:
+        yield "it cannot be read as Python"
+    looked_into = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        yield from map(_says, _reach_of(node, known))
+        if isinstance(node, ast.Name) and node.id == "sys" and id(node) not in looked_into:
+            yield _says("sys")
+
+
+def _reach_of(node: ast.AST, known: Collection[str]) -> Iterator[str]:
+    """The names of a node that may run other files, or get at some that do."""
+    import ast
+
+    if isinstance(node, ast.Import):
+        yield from (one.name for one in node.names if not _is_plain(one.name, known))
+        yield from (one.name for one in node.names if one.name == "sys" and one.asname not in (None, "sys"))
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        module = node.module or ""
+        if not _is_plain(module, known):
+            yield module
+        elif module.partition(".")[0] not in known:
+            yield from (f"{module}.{one.name}" for one in node.names if _is_dangerous(module, one.name))
+    elif isinstance(node, ast.Name) and node.id in _NAMES:
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        owner = node.value.id if isinstance(node.value, ast.Name) else ""
+        if _is_dangerous(owner, node.attr):
+            yield f"{owner}.{node.attr}" if owner else node.attr
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _REACHING.fullmatch(node.func.id):
+        at = 0 if node.func.id in ("attrgetter", "methodcaller") else 1
+        names = [one.value if isinstance(one, ast.Constant) else None for one in node.args[at : at + 1]]
+        if any(not isinstance(name, str) or _is_dangerous("sys", name) for name in names):
+            yield f"{node.func.id}(…)"  # the name that it gets at must be plain to see
+
+
+def _is_plain(name: str, known: Collection[str]) -> bool:
+    """Whether importing a module runs no file beyond those that are followed."""
+    top = name.partition(".")[0]
+    if top in known:
+        return True
+    if top == "hookline":
+        return name == top or any(name == one or name.startswith(f"{one}.") for one in _OF_HOOKLINE)
+    return top in _plain("python") and name not in {"logging.config", "http.server", "concurrent.interpreters"}
+
+
+def _is_dangerous(owner: str, name: str) -> bool:
+    if owner == "sys" and name in _OF_SYS:
+        return True
+    if (owner, name) in {("re", "compile"), ("platform", "system")}:
+        return False
+    return name == "*" or _ATTRIBUTES.fullmatch(name) is not None
+
+
+def _says(name: str) -> str:
+    return f"it uses `{name}`, which may run other files"
+
+
+def _script_reach(path: Path) -> Iterator[str]:
+    """The same for JavaScript and everything else that is not Python or a shell script."""
+    text = _source(path).decode("utf-8", "replace")
+    if path.suffix in _JAVASCRIPT:
+        if found := _JS.search(text):
+            yield _says(" ".join(found[0].split())[:30])
+    elif (pattern := _OTHERS.get(path.suffix.removeprefix("."))) is None or pattern.search(text):
+        yield "it may run other files, and which cannot be told"
+
+
+def code_reach(program: str, text: str) -> bool:
+    """Whether code for `awk` or `jq` on a command line may run files."""
+    pattern = _OTHERS.get({"gawk": "awk", "mawk": "awk"}.get(program, program))
+    return pattern is not None and program != "sed" and pattern.search(text) is not None

@@ -27,6 +27,7 @@ from hookline.processes.spawn import BY_SHELL
 from hookline.settings.files import LARGEST, read_bytes
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.code_imports import is_python, is_shell
+from hookline.settings.trust.scripts import MARKS
 
 _ASKS_WHERE = re.compile(
     rb"\$\{?[0_]|BASH_SOURCE|FUNCNAME|ZSH_|\bcaller\b|__(?:file|path|spec|loader|main)__|argv(?!\[[1-9])|sys\.path|"
@@ -34,7 +35,6 @@ _ASKS_WHERE = re.compile(
 )
 _PLAIN_FLAGS = {"shell": re.compile(r"-[eux]+"), "python": re.compile(r"-[uBEIsSPOq]+")}
 _MODULES = (".py", ".pyc", ".so", ".pyd")
-_MARKS = {"CLAUDE_PROJECT_DIR": "/:hookline-project:", "CLAUDE_PLUGIN_ROOT": "/:hookline-plugin:"}
 Files = Mapping[str, str]
 """The trusted files and their hashes."""
 
@@ -72,13 +72,13 @@ def _words(command: str, args: tuple[str, ...] | None, plugin: str, project: str
         values = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": plugin}
         words = tuple(fill(word, values.get) for word in (command, *args))
         return words if not any("${" in word for word in words) else None
-    line = parse_line(fill(command, _MARKS.get, EITHER))
+    line = parse_line(fill(command, MARKS.get, EITHER))
     if len(line.commands) != 1 or line.undecidable:
         return None
     [one] = line.commands
     if one.redirects or one.assignments or one.unknown or one.wraps or one.via or not one.words:
         return None
-    found = dict(zip(_MARKS.values(), (project, plugin), strict=True))
+    found = dict(zip(MARKS.values(), (project, plugin), strict=True))
     return tuple(re.sub(r"/:hookline-\w+:", lambda mark: found[mark[0]], word) for word in one.words)
 
 

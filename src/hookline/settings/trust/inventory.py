@@ -14,8 +14,8 @@ from hookline.settings.files import HookScript, pretty, read_script
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import File, sensitive
-from hookline.settings.trust.code_imports import Listing, read_listing
-from hookline.settings.trust.scripts import ExecutedFiles, files_run_by_action, files_run_by_hook
+from hookline.settings.trust.code_imports import Listing
+from hookline.settings.trust.scripts import ExecutedFiles, files_run_by
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +55,8 @@ def _item(file: File, loaded: LoadedSettings) -> Item:
     runs = hooks if loaded.switches.allows(source) else ()
     project = str(loaded.places.project_dir)
     env = dict(loaded.env)
-    named = {hook.source: files_run_by_hook(hook, (source.root, project), project, env) for hook in hooks}
-    named |= {name: files_run_by_action(action, (source.root, project), project) for name, action in _servers(file)}
+    named = {hook.source: files_run_by(hook.action, (source.root, project), project, env) for hook in hooks}
+    named |= {name: files_run_by(action, (source.root, project), project) for name, action in _servers(file)}
     named = _same_listings(named)
     return Item(
         path=source.path,
@@ -101,7 +101,7 @@ def _scripts(named: Iterable[ExecutedFiles]) -> tuple[HookScript, ...]:
     paths = sorted({path for one in named for path in one.files})
     listings = sorted({one for each in named for one in each.listings}, key=lambda one: (one.folder, one.names))
     found = [script for path in paths if (script := read_script(path)) is not None]
-    return (*found, *(read_listing(one) for one in listings))
+    return (*found, *(one.read() for one in listings))
 
 
 def _together(a: Item, b: Item) -> Item:

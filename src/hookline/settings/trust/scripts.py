@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from hookline.core.hooks.actions import Cedar, Command, Rego
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.actions import Action, Cedar, Command, Rego
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
@@ -25,20 +24,25 @@ from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust import script_programs as programs
 from hookline.settings.trust.code_imports import (
+    ImportedFiles,
     Listing,
     code_beside,
+    code_reach,
     imported,
     is_code,
     is_inside,
     is_shell,
     policy_files,
     python_imports,
+    python_reach,
 )
-from hookline.settings.trust.dynamic_code import code_reach, python_reach
 
 _LONGEST_NAME = 4096
 _MOST_SCRIPTS = 50
 _MOST_NOTES = 6
+_PROJECT, _PLUGIN = "/:hookline-project:", "/:hookline-plugin:"
+MARKS = {"CLAUDE_PROJECT_DIR": _PROJECT, "CLAUDE_PLUGIN_ROOT": _PLUGIN}
+"""What stands for a folder while a line is read: one word, so that blanks in the folder's name split nothing."""
 
 
 class ExecutedFiles(msgspec.Struct, frozen=True):
@@ -53,338 +57,295 @@ class ExecutedFiles(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def files_run_by_hook(
-    hook: Hook, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
+def files_run_by(
+    action: Action, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
 ) -> ExecutedFiles:
-    """The files inside `roots` that the hook runs, what they import included; `env` is its file's own."""
-    action = hook.action
-    return (
-        files_run_by_action(action, roots, project_dir, env)
-        if isinstance(action, Command | Cedar | Rego)
-        else ExecutedFiles()
-    )
-
-
-def files_run_by_action(
-    action: Command | Cedar | Rego, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None
-) -> ExecutedFiles:
-    """The same, for an action that is not a hook's."""
-    if not isinstance(action, Command):
+    """The files inside `roots` that an action runs, what they import included; `env` is its file's own."""
+    if isinstance(action, Cedar | Rego):
         return ExecutedFiles(files=tuple(sorted(map(str, policy_files(action, project_dir)))))
+    if not isinstance(action, Command):
+        return ExecutedFiles()
     inside = tuple(dict.fromkeys(Path(root) for root in roots if root))
-    reader = _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env})
-    reader.read_action()
-    return reader.named()
+    return _CommandReader(action, inside, Path(project_dir), {**(env or {}), **action.env}).found()
 
 
 class _CommandReader:
-    """Reads one command, and the shell scripts it runs, for the files they run."""
+    """Collects what one command runs, and the shell scripts that it runs."""
 
     def __init__(self, action: Command, inside: Sequence[Path], project: Path, env: Mapping[str, str]) -> None:
-        self._action, self._inside, self._project, self._env = action, inside, project, env
-        self._marks = {"/:hookline-project:": str(project), "/:hookline-plugin:": action.plugin_root or str(project)}
-        self.files: dict[Path, None] = {}
-        self.listings: dict[Listing, None] = {}
-        self.missing: dict[Path, None] = {}
-        self.notes: dict[str, None] = {}
+        self.inside, self.project, self.env = inside, project, env
+        self._marks = {_PROJECT: str(project), _PLUGIN: action.plugin_root or str(project)}
+        self._plugin = action.plugin_root
+        self._files: dict[Path, None] = {}
+        self._listings: dict[Listing, None] = {}
+        self._missing: dict[Path, None] = {}
         self._scripts: set[Path] = set()
+        self.notes: dict[str, None] = {}
+        if action.args is None:
+            self._read_text(action.command, (project,), "")
+        else:  # a program with its arguments, no shell
+            words = tuple(self.filled(self.marked(word)) for word in (action.command, *action.args))
+            unknown = tuple(index for index, word in enumerate(words) if "${" in word)
+            one = SimpleCommand(name=words[0].rsplit("/", 1)[-1], words=words, unknown=unknown)
+            _ShellText(self, (project,), "").read(one)
 
-    def named(self) -> ExecutedFiles:
-        """What was found."""
-        watch = {*map(str, self.files), *map(str, self.missing), *(one.folder for one in self.listings)}
+    def found(self) -> ExecutedFiles:
+        watch = {*map(str, self._files), *map(str, self._missing), *(one.folder for one in self._listings)}
         notes = list(self.notes)
         more = [f"and {len(notes) - _MOST_NOTES} more"] if len(notes) > _MOST_NOTES else []
-        return ExecutedFiles(
-            tuple(map(str, sorted(self.files))), tuple(sorted(watch)), tuple(self.listings),
-            (*notes[:_MOST_NOTES], *more),
-        )  # fmt: skip
+        files = tuple(map(str, sorted(self._files)))
+        return ExecutedFiles(files, tuple(sorted(watch)), tuple(self._listings), (*notes[:_MOST_NOTES], *more))
 
-    def read_action(self) -> None:
-        """The command itself: a shell's, or with arguments a program's own."""
-        action = self._action
-        if action.args is None:
-            self.read_text(action.command, (self._project,), "the command")
+    def keep(self, brought: ImportedFiles) -> None:
+        self._files.update(dict.fromkeys(brought.files))
+        self._listings.update(dict.fromkeys(brought.listings))
+
+    def add_file(self, path: Path, start: Path | None = None) -> None:
+        """A file with what it imports; beside one of which that cannot be told, all code counts."""
+        if not is_file(path):
+            self._missing[path] = None
             return
-        words = tuple(self._without_placeholder_marks(self._marked(word)) for word in (action.command, *action.args))
-        unknown = tuple(index for index, word in enumerate(words) if "${" in word)
-        name = words[0].rsplit("/", 1)[-1]
-        self._read(SimpleCommand(name=name, words=words, unknown=unknown), (self._project,), "the command")
+        if path in self._scripts or len(self._scripts) >= _MOST_SCRIPTS:
+            return
+        self._scripts.add(path)
+        brought = imported(path, self.inside) if start is None else python_imports(path, start, self.inside)
+        self.keep(brought)
+        before = len(self.notes)
+        root = next((root for root in self.inside if path.is_relative_to(root)), None)
+        shown = f"`{path.relative_to(root) if root else path}`: "
+        self.notes |= dict.fromkeys(shown + note for note in brought.notes)
+        if is_shell(path):
+            data = read_bytes(str(path), LARGEST)
+            text = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+            known = [mark for mark, value in self._marks.items() if value == str(path.parent)]
+            here = known[0] if known else f"/:hookline-folder-{len(self._marks)}:"
+            self._marks[here] = str(path.parent)
+            self._read_text(programs.HERE.sub(lambda _: here, text), (self.project, path.parent), shown)
+        if len(self.notes) > before:
+            self.keep(code_beside(path, self.inside))
 
-    def read_text(self, text: str, bases: tuple[Path, ...], where: str) -> None:
-        """Shell text: every command in it; `bases` are the folders that it may be in when it runs."""
+    def _read_text(self, text: str, bases: tuple[Path, ...], where: str) -> None:
+        """Every command of a text; `bases` are the folders that it may be in when it runs."""
         if "\0" in text:
             return
-        line = parse_line(self._marked(text))
-        bases = (*bases, *self._folders(line.commands, bases[0]))
+        line = parse_line(self.marked(text))
+        entered = (
+            absolute_path(bases[0] / self.filled(one.words[-1]))
+            for one in line.commands
+            if one.name in ("cd", "pushd") and len(one.words) > 1 and 1 not in one.unknown
+        )
+        shell = _ShellText(self, (*bases, *entered), where)
         for command in line.commands:
-            words = tuple(self._without_placeholder_marks(word) for word in command.words)
-            redirects = tuple(
-                msgspec.structs.replace(r, target=self._without_placeholder_marks(r.target)) for r in command.redirects
-            )
-            self._read(msgspec.structs.replace(command, words=words, redirects=redirects), bases, where)
+            words = tuple(map(self.filled, command.words))
+            redirects = tuple(msgspec.structs.replace(one, target=self.filled(one.target)) for one in command.redirects)
+            shell.read(msgspec.structs.replace(command, words=words, redirects=redirects))
         for reason in line.undecidable:
             if not programs.ANSWERED.search(reason):
-                self._note(where, self._without_placeholder_marks(reason))
+                shell.note(self.filled(reason))
 
-    # -- one command ---------------------------------------------------------------------------------------------
+    def marked(self, text: str) -> str:
+        """The text with marks in place of folders."""
+        text = fill(text, MARKS.get, EITHER)
+        for mark, value in ((_PLUGIN, self._plugin), (_PROJECT, str(self.project))):
+            text = text.replace(value, mark) if value and len(value) > 1 else text
+        return text
 
-    def _read(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
-        for name, value in command.assignments:
-            if name == "PATH":
-                self._env = {**self._env, "PATH": self._without_placeholder_marks(value)}
+    def filled(self, word: str) -> str:
+        """The word with folders in place of their marks."""
+        for mark, value in self._marks.items():
+            word = word.replace(mark, value)
+        return word
+
+
+class _ShellText:
+    """One text, the command itself or a script: what its commands run in the folders that they may run in."""
+
+    def __init__(self, reader: _CommandReader, bases: tuple[Path, ...], where: str) -> None:
+        self._reader, self._bases, self._where = reader, bases, where
+
+    def note(self, what: str) -> None:
+        self._reader.notes[self._where + what] = None
+
+    def read(self, command: SimpleCommand) -> None:
+        """One command: its program, and what that runs."""
+        reader, name = self._reader, command.name
+        given = dict(command.assignments)
+        if "PATH" in given:
+            reader.env = {**reader.env, "PATH": reader.filled(given["PATH"])}
         if not command.words or 0 in command.unknown:
             if command.words:
-                self._note(where, f"which program `{command.words[0][:60]}` names is known only when it runs")
+                self.note(f"which program `{command.words[0][:60]}` names is known only when it runs")
             return
-        name = command.name
-        self._note_variables(dict(command.assignments), where)
-        self._program(command, bases, where)
-        if name in SHELLS:
-            self._script_of(command, SHELL_VALUED, bases, where)
-        elif name in (".", "source"):
-            self._script_of(command, frozenset(), bases, where)
+        for variable, value in {**reader.env, **given}.items():
+            if value and variable not in programs.PLAIN_VARIABLES and programs.CODE_VARIABLES.fullmatch(variable):
+                self.note(f"`{variable}` names places that code is taken from")
+        self._program(command)
+        if name in SHELLS or name in (".", "source"):
+            self._script_of(command, SHELL_VALUED if name in SHELLS else frozenset())
         elif name == "hookline":
-            self._hookline(command, 1, bases, where)
+            self._hookline(command, 1)
         elif language_of(name):
-            self._interpreted(command, bases, where)
+            self._interpreted(command)
         elif not command.wraps:
-            self._other(command, bases, where)
+            self._other(command)
 
-    def _program(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
+    def _program(self, command: SimpleCommand) -> None:
         program = command.words[0]
-        if "/" not in program:
-            return self._look_on_path(program, where)
-        self._add(program, bases, where)
-        if language_of(command.name) and any(is_inside(absolute_path(base / program), self._inside) for base in bases):
-            self._note(where, f"`{program}` is an interpreter of the project's own, with code of its own")
-        return None
+        if "/" in program:
+            self.add(program)
+            if language_of(command.name) and self._is_inside(program):
+                self.note(f"`{program}` is an interpreter of the project's own, with code of its own")
+            return
+        reader, path = self._reader, self._reader.env.get("PATH")
+        for entry in path.split(os.pathsep) if path else ():  # the file's own may find it in the project
+            known = reader.filled(reader.marked(entry))
+            if "$" in known and entry not in ("$PATH", "${PATH}"):
+                self.note(f"`PATH` has `{entry[:60]}`, which is known only when it runs")
+            elif "$" not in known and is_inside(absolute_path(reader.project / known), reader.inside):
+                _ShellText(reader, (reader.project,), self._where).add(str(Path(known, program)))
 
-    def _other(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
-        name = command.name
-        for flag, value in _flag_values(command, programs.WITH_PROGRAM_FILE.get(name, ())):
-            self._add_word(command, value, bases, where, f"what `{name} {flag}` runs")
-        for file in programs.RECIPES.get(name, ()):
-            self._add(file, bases, where)
+    def _other(self, command: SimpleCommand) -> None:
+        name, words = command.name, command.words
+        flags = programs.WITH_PROGRAM_FILE.get(name, ())
+        for at in (at for at, word in enumerate(words[:-1]) if at and word in flags):
+            self._add_word(command, at + 1, f"what `{name} {words[at]}` runs")
         if name in programs.RECIPES:
-            self._note(where, f"`{name}` runs what its recipes say")
-        elif name in programs.PLAIN or name in programs.WITH_PROGRAM_FILE:
-            if any(
-                code_reach(name, word) or programs.CODE_OPTIONS.match(f"{name} {word}") for word in command.words[1:]
-            ):
-                self._note(where, f"the code that `{name}` is given may run files")
+            for file in programs.RECIPES[name]:
+                self.add(file)
+            self.note(f"`{name}` runs what its recipes say")
+        elif name in programs.PLAIN or flags:
+            if any(code_reach(name, word) or programs.CODE_OPTIONS.match(f"{name} {word}") for word in words[1:]):
+                self.note(f"the code that `{name}` is given may run files")
             return
         elif command.via:
-            self._add(command.words[0], bases, where)  # `uv run check.py`
-        for at, word in enumerate(command.words[1:], 1):  # it may run the code it is given
-            if at not in command.unknown and any(is_code(base / word) for base in bases):
-                self._add(word, bases, where)
-        if "/" not in command.words[0] and name not in ("eval", "exec", *programs.RECIPES):
-            self._note(where, f"`{name}` may run files of the project, and which cannot be told")
+            self.add(words[0])  # `uv run check.py`
+        for word in (word for at, word in enumerate(words) if at and at not in command.unknown):
+            if any(is_code(base / word) for base in self._bases):  # it may run the code it is given
+                self.add(word)
+        if "/" not in words[0] and name not in ("eval", "exec", *programs.RECIPES):
+            self.note(f"`{name}` may run files of the project, and which cannot be told")
 
-    def _script_of(self, command: SimpleCommand, valued: frozenset[str], bases: tuple[Path, ...], where: str) -> None:
+    def _script_of(self, command: SimpleCommand, valued: frozenset[str]) -> None:
         """The script that a shell is given, if it is: what `-c` carries was read with the line."""
         at, words = 1, command.words
         while at < len(words) and words[at][:1] in "-+" and words[at] not in ("-", "--"):
             if words[at] in ("--rcfile", "--init-file"):
-                self._note(where, f"`{command.name} {words[at]}` runs another file first")
+                self.note(f"`{command.name} {words[at]}` runs another file first")
             if re.fullmatch(r"-[a-zA-Z]*c", words[at]):
                 return
             at += 2 if words[at] in valued else 1
         at += at < len(words) and words[at] == "--"
-        if at < len(words) and words[at] != "-":
-            self._add_word(command, at, bases, where, f"what `{command.name}` runs")
-        else:
-            self._from_input(command, bases, where)
+        self._script_at(command, at)
 
-    def _from_input(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
+    def _script_at(self, command: SimpleCommand, at: int) -> None:
+        """The script at a place of the line; without one, what is read from the input."""
+        if at < len(command.words) and command.words[at] != "-":
+            self._add_word(command, at, f"what `{command.name}` runs")
+            return
         files = [one for one in command.redirects if one.op == "<"]
         for one in files:
             if one.known:
-                self._add(one.target, bases, where)
+                self.add(one.target)
             else:
-                self._note(where, f"what `{command.name}` reads from `{one.target}` is known only when it runs")
+                self.note(f"what `{command.name}` reads from `{one.target}` is known only when it runs")
         written = any(one.op.startswith("<<") for one in command.redirects) and not language_of(command.name)
         if not files and not written:  # of what stands on the line, only a shell's was read with it
-            self._note(where, f"`{command.name}` runs what it reads from its input")
+            self.note(f"`{command.name}` runs what it reads from its input")
 
-    def _interpreted(self, command: SimpleCommand, bases: tuple[Path, ...], where: str) -> None:
+    def _interpreted(self, command: SimpleCommand) -> None:
         language, words, at = language_of(command.name), command.words, 1
-        python = language in ("python", "pypy")
-        valued = programs.PYTHON_VALUED if python else programs.OTHER_VALUED
+        if language in ("python", "pypy"):
+            return self._python(command)
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
-            if python and words[at].startswith("-m"):
-                return self._module(command, at, bases, where)
-            if python and "c" in words[at][1:] and not words[at].startswith("--"):
-                return self._python_code(command, at, bases, where)
-            if python and "E" in words[at] and "I" not in words[at]:
-                self._note(where, f"`{command.name} {words[at]}` may run byte code that lies beside the script")
-            if (not python and words[at] not in programs.PLAIN_FLAGS) or (
-                words[at].startswith("-W") and "." in " ".join(words)
-            ):
-                self._note(where, f"`{command.name} {words[at]}` may load other code")
-            if not python and words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
-                return self._inline(command, at + 1, where)
-            if not python and words[at] in valued and at + 1 < len(words) and words[at + 1].startswith("."):
-                self._add_word(command, at + 1, bases, where, f"what `{command.name} {words[at]}` loads")
-            at += 2 if words[at] in valued else 1
+            if words[at] not in programs.PLAIN_FLAGS:
+                self.note(f"`{command.name} {words[at]}` may load other code")
+            if words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
+                return None
+            valued = words[at] in programs.OTHER_VALUED
+            if valued and at + 1 < len(words) and words[at + 1].startswith("."):
+                self._add_word(command, at + 1, f"what `{command.name} {words[at]}` loads")
+            at += 2 if valued else 1
         at += at < len(words) and words[at] in ("run", "x") and language in ("deno", "bun")
-        if at < len(words) and words[at] != "-":
-            return self._add_word(command, at, bases, where, f"what `{command.name}` runs")
-        return self._from_input(command, bases, where)
+        return self._script_at(command, at)
 
-    def _note_variables(self, given: Mapping[str, str], where: str) -> None:
-        """What the environment makes programs run besides."""
-        for name, value in {**self._env, **given}.items():
-            if value and name not in programs.PLAIN_VARIABLES and programs.CODE_VARIABLES.fullmatch(name):
-                self._note(where, f"`{name}` names places that code is taken from")
+    def _python(self, command: SimpleCommand) -> None:
+        words, at = command.words, 1
+        while at < len(words) and words[at].startswith("-") and words[at] != "-":
+            if words[at].startswith("-m"):
+                return self._module(command, at)
+            if "c" in words[at][1:] and not words[at].startswith("--"):
+                return self._python_code(command, at)
+            if "E" in words[at] and "I" not in words[at]:
+                self.note(f"`{command.name} {words[at]}` may run byte code that lies beside the script")
+            if words[at].startswith("-W") and "." in " ".join(words):
+                self.note(f"`{command.name} {words[at]}` may load other code")
+            at += 2 if words[at] in programs.PYTHON_VALUED else 1
+        return self._script_at(command, at)
 
-    def _module(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
+    def _module(self, command: SimpleCommand, at: int) -> None:
         name = command.words[at][2:] or (command.words[at + 1] if at + 1 < len(command.words) else "")
         if at in command.unknown or at + 1 in command.unknown:
-            return self._note(where, f"which module `{command.name} -m` runs is known only when it runs")
-        found = False
-        for base in bases:
-            steps = name.split(".")
+            return self.note(f"which module `{command.name} -m` runs is known only when it runs")
+        found, steps = False, name.split(".")
+        for base in self._bases:
             package = base.joinpath(*steps)
             around = [base.joinpath(*steps[:count], "__init__.py") for count in range(1, len(steps) + 1)]
             for file in (package.with_suffix(".py"), package / "__main__.py", *around):
-                if is_inside(file, self._inside):
+                if is_inside(file, self._reader.inside):
                     found = found or is_file(file)
-                    self._add_file(file, start=base)
+                    self._reader.add_file(file, start=base)
         if name == "hookline" and not found:
-            return self._hookline(command, at + (1 if command.words[at][2:] else 2), bases, where)
+            return self._hookline(command, at + (1 if command.words[at][2:] else 2))
         if not found:
-            self._note(where, f"`python -m {name}` may run files of the project, and which cannot be told")
+            self.note(f"`python -m {name}` may run files of the project, and which cannot be told")
         return None
 
-    def _python_code(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
+    def _python_code(self, command: SimpleCommand, at: int) -> None:
         """Code on the line imports from the folder that it runs in."""
         if at + 1 >= len(command.words) or at + 1 in command.unknown:
-            return self._note(where, f"the code that `{command.name} -c` runs is known only when it runs")
+            return self.note(f"the code that `{command.name} -c` runs is known only when it runs")
+        code = command.words[at + 1]
         if "I" not in command.words[at]:
-            for base in bases:
-                brought = python_imports(None, base, self._inside, command.words[at + 1])
-                self.files.update(dict.fromkeys(brought.files))
-                self.listings.update(dict.fromkeys(brought.listings))
-        for note in python_reach(command.words[at + 1].encode("utf-8", "replace"), ()):
-            self._note(where, note)
+            for base in self._bases:
+                self._reader.keep(python_imports(None, base, self._reader.inside, code))
+        for note in python_reach(code.encode("utf-8", "replace"), ()):
+            self.note(note)
         return None
 
-    def _hookline(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str) -> None:
+    def _hookline(self, command: SimpleCommand, at: int) -> None:
         """Hookline runs the hook files that it is given, and is an interpreter for them."""
         words = command.words
         verb = words[at] if at < len(words) else ""
         for index, word in enumerate(words[at:], at):
             flag, equals, value = word.partition("=")
             if flag in programs.HOOKLINE_FILES and equals:
-                self._add(value, bases, where)
+                self.add(value)
             elif flag in programs.HOOKLINE_FILES:
-                self._add_word(command, index + 1, bases, where, f"what `hookline {verb}` runs")
-        plain = verb == "guard" or all(
-            programs.HOOKLINE_FLAGS.match(word) for word in words[at + 1 :] if word.startswith("-")
-        )
+                self._add_word(command, index + 1, f"what `hookline {verb}` runs")
+        flags = [word for word in words[at + 1 :] if word.startswith("-")]
+        plain = verb == "guard" or all(map(programs.HOOKLINE_FLAGS.match, flags))
         if at in command.unknown or verb not in programs.HOOKLINE_VERBS or not plain:
-            self._note(where, f"`hookline {verb}` may run files of the project, and which cannot be told")
+            self.note(f"`hookline {verb}` may run files of the project, and which cannot be told")
 
-    def _inline(self, command: SimpleCommand, at: int, where: str) -> None:
-        if at in command.unknown or programs.INLINE_FILES.search(command.words[at]):
-            self._note(where, f"the code that `{command.name}` is given may run other files")
-
-    # -- files ---------------------------------------------------------------------------------------------------
-
-    def _add_word(self, command: SimpleCommand, at: int, bases: tuple[Path, ...], where: str, what: str) -> None:
+    def _add_word(self, command: SimpleCommand, at: int, what: str) -> None:
         if at >= len(command.words):
             return
         word = command.words[at]
         if at in command.unknown or any(sign in word for sign in "*?["):
-            self._note(where, f"{what} (`{word[:60]}`) is known only when it runs")
+            self.note(f"{what} (`{word[:60]}`) is known only when it runs")
             return
-        if not any(is_inside(absolute_path(base / word), self._inside) for base in bases):
-            self._note(where, f"`{word[:60]}` lies outside the project")
-        self._add(word, bases, where)
+        if not self._is_inside(word):
+            self.note(f"`{word[:60]}` lies outside the project")
+        self.add(word)
 
-    def _add(self, name: str, bases: tuple[Path, ...], where: str) -> None:
+    def _is_inside(self, word: str) -> bool:
+        return any(is_inside(absolute_path(base / word), self._reader.inside) for base in self._bases)
+
+    def add(self, name: str) -> None:
+        """A file, in each folder that it may be in; of a folder, what Python would run."""
         if len(name) >= _LONGEST_NAME or "\0" in name:
             return
-        for base in dict.fromkeys(bases):
+        for base in dict.fromkeys(self._bases):
             path = absolute_path(base / name)
-            if is_inside(path, self._inside) and path not in self._inside:
-                self._add_file(path / "__main__.py" if is_dir(path) else path)
-
-    def _add_file(self, path: Path, start: Path | None = None) -> None:
-        if not is_file(path):
-            self.missing[path] = None
-            return
-        if path in self._scripts or len(self._scripts) >= _MOST_SCRIPTS:
-            return
-        self._scripts.add(path)
-        brought = imported(path, self._inside) if start is None else python_imports(path, start, self._inside)
-        self.files.update(dict.fromkeys(brought.files))
-        self.listings.update(dict.fromkeys(brought.listings))
-        before = len(self.notes)
-        for note in brought.notes:
-            self._note(_shown(path, self._inside), note)
-        if is_shell(path):
-            self._read_shell(path)
-        if len(self.notes) > before:
-            beside = code_beside(path, self._inside)
-            self.files.update(dict.fromkeys(beside.files))
-            self.listings.update(dict.fromkeys(beside.listings))
-
-    def _read_shell(self, path: Path) -> None:
-        data = read_bytes(str(path), LARGEST)
-        text = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
-        text = programs.HERE.sub(lambda _: self._mark_for(path.parent), text)
-        self.read_text(text, (self._project, path.parent), _shown(path, self._inside))
-
-    def _mark_for(self, folder: Path) -> str:
-        mark = next((mark for mark, value in self._marks.items() if value == str(folder)), None)
-        if mark is None:
-            mark = f"/:hookline-folder-{len(self._marks)}:"
-            self._marks[mark] = str(folder)
-        return mark
-
-    def _look_on_path(self, program: str, where: str) -> None:
-        """A program that the file's own `PATH` may find in the project."""
-        path = self._env.get("PATH")
-        for entry in path.split(os.pathsep) if path else ():
-            if entry in ("$PATH", "${PATH}"):
-                continue
-            if "$" in (known := self._without_placeholder_marks(self._marked(entry))):
-                self._note(where, f"`PATH` has `{entry[:60]}`, which is known only when it runs")
-            elif is_inside(absolute_path(self._project / known), self._inside):
-                self._add(str(Path(known, program)), (self._project,), where)
-
-    def _folders(self, commands: Iterable[SimpleCommand], base: Path) -> Iterator[Path]:
-        """The folders inside the project that a line goes to."""
-        for command in commands:
-            if command.name in ("cd", "pushd") and len(command.words) > 1 and 1 not in command.unknown:
-                yield absolute_path(base / self._without_placeholder_marks(command.words[-1]))
-
-    def _note(self, where: str, what: str) -> None:
-        self.notes[f"{what}" if where == "the command" else f"{where}: {what}"] = None
-
-    def _marked(self, text: str) -> str:
-        """The text with the folders as single words, so that blanks in their names split nothing."""
-        marks = dict(zip(("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT"), self._marks, strict=False))
-        text = fill(text, marks.get, EITHER)
-        plugin, project = self._action.plugin_root, str(self._project)
-        for mark, value in (("/:hookline-plugin:", plugin), ("/:hookline-project:", project)):
-            text = text.replace(value, mark) if value and len(value) > 1 else text
-        return text
-
-    def _without_placeholder_marks(self, word: str) -> str:
-        for mark, value in self._marks.items():
-            word = word.replace(mark, value)
-        return word
-
-
-def _flag_values(command: SimpleCommand, flags: Sequence[str]) -> Iterator[tuple[str, int]]:
-    for index, word in enumerate(command.words[1:-1], 1):
-        if word in flags:
-            yield word, index + 1
-
-
-def _shown(path: Path, inside: Sequence[Path]) -> str:
-    root = next((root for root in inside if path.is_relative_to(root)), None)
-    return f"`{path.relative_to(root) if root else path}`"
+            if is_inside(path, self._reader.inside) and path not in self._reader.inside:
+                self._reader.add_file(path / "__main__.py" if is_dir(path) else path)

@@ -17,8 +17,8 @@ import msgspec
 from hookline.core.hooks.actions import Cedar, Command, Rego
 from hookline.errors import SealBroken
 from hookline.settings.files import read_script
-from hookline.settings.trust.code_imports import Listing, read_listing
-from hookline.settings.trust.scripts import files_run_by_action
+from hookline.settings.trust.code_imports import Listing
+from hookline.settings.trust.scripts import files_run_by
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
@@ -51,7 +51,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
             if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112 - at every run
                 raise self._changed(path, "was not there when the hook was trusted")
         for listing, sha256 in self.listings:
-            if read_listing(listing).sha256 != sha256:
+            if listing.read().sha256 != sha256:
                 raise self._changed(listing.folder, "has files that were not there when the hook was trusted")
         self._elsewhere(action, cwd)
 
@@ -97,7 +97,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
             cwd = self.project
         elif not cwd or os.path.realpath(cwd) == os.path.realpath(self.project):
             return
-        found = files_run_by_action(action, (*self.roots, cwd), cwd)
+        found = files_run_by(action, (*self.roots, cwd), cwd)
         trusted = dict(self.files)
         for path in found.files:
             if path not in trusted:
