@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.actions import Command
 from hookline.core.hooks.condition import advice
 from hookline.core.hooks.hook import Hook
 from hookline.core.hooks.tools import CLAUDE_TOOLS
@@ -22,7 +22,7 @@ from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.settings.fields import default_timeout
+from hookline.settings.fields import ACTIONS, default_timeout
 from hookline.settings.files import read_bytes
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
@@ -33,15 +33,7 @@ _LARGEST = 4 * 1024 * 1024
 _LONG = 60.0
 _MILLISECONDS = 1000.0
 """From here on a number of seconds looks like milliseconds."""
-_KINDS: dict[type[Any], str] = {
-    Command: "command",
-    Http: "http",
-    Prompt: "prompt",
-    AgentCheck: "agent",
-    McpTool: "mcp_tool",
-    Cedar: "cedar",
-    Rego: "rego",
-}
+_KINDS = {action: kind for kind, action in ACTIONS.items()}
 
 
 def check(loaded: LoadedSettings) -> list[Problem]:

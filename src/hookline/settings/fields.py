@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.events import spec_of
 
 Otherwise = Literal["default", "drop", "block"]
@@ -99,6 +100,17 @@ KINDS: Mapping[str, Mapping[str, KeySpec]] = {
     "rego": {"policies": KeySpec(_text, "a pattern of files", '"policies/*.rego"', "drop")},
 }
 """Keys by kind of hook."""
+
+ACTIONS: Mapping[str, type[Any]] = {
+    "command": Command,
+    "prompt": Prompt,
+    "agent": AgentCheck,
+    "http": Http,
+    "mcp_tool": McpTool,
+    "cedar": Cedar,
+    "rego": Rego,
+}
+"""What each kind of hook becomes."""
 
 REQUIRED = {
     "command": ("command",),

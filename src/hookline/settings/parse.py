@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.actions import PLUGIN_FOLDERS, Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.actions import PLUGIN_FOLDERS, Action
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rule
 from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher, parse_matcher
 from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
-from hookline.events import Event, Stop, SubagentStop
+from hookline.events import Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
-from hookline.settings.fields import COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
+from hookline.settings.fields import ACTIONS, COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
 from hookline.settings.hook_names import short_name
 from hookline.settings.problems import Problem, Severity, is_misspelling, shown
 from hookline.settings.sources import SettingsSource
@@ -105,27 +105,19 @@ class _Reader:
         if name is None:
             if not _is_comment(key):
                 self._unknown_event(key, at)
-            return
-        spec = CATALOG[name]
-        if isinstance(entries, list):
+        elif isinstance(entries, list):
             for number, one in enumerate(entries):
-                self._listed(spec, f"{at}[{number}]", one, exact=key in CATALOG)
+                self._listed(CATALOG[name], f"{at}[{number}]", one, exact=key in CATALOG)
         elif isinstance(entries, str):
-            self._short(spec, at, entries)
+            self._short(CATALOG[name], at, entries)
         elif isinstance(entries, dict):
-            self._named(spec, at, entries)
+            self._named(CATALOG[name], at, entries)
         else:
             self.say(at, f'expected a list, got {shown(entries)}; write `[{{"hooks": […]}}]`')
 
     def _unknown_event(self, key: str, at: str) -> None:
         hint = did_you_mean(key, CATALOG) or f"; write one of {', '.join(CATALOG)}"
         self.say(at, f"unknown event `{key}`, so its hooks never run{hint}")
-
-    def _events(self, entry: _Entry) -> tuple[type[Event], ...]:
-        """FACTS.md §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself."""
-        if entry.event.cls is Stop and self.source.kind == "agent":
-            return (SubagentStop, Stop)
-        return (entry.event.cls,)
 
     def _listed(self, spec: EventSpec, at: str, one: object, *, exact: bool) -> None:
         if isinstance(one, str) or (isinstance(one, dict) and not exact and "hooks" not in one):
@@ -139,9 +131,8 @@ class _Reader:
         else:
             self.say(at, f'expected an object with `hooks`, got {shown(one)}; write `{{"hooks": […]}}`')
 
-    # -- Claude Code's nested way ----------------------------------------------------------------------------------
-
     def _group(self, spec: EventSpec, at: str, group: dict[str, Any]) -> None:
+        """Claude Code's nested way."""
         self._unknown(at, group, ("matcher", "hooks"))
         entries = group["hooks"]
         if not isinstance(entries, list):
@@ -155,13 +146,11 @@ class _Reader:
                 example = '{"type": "command", "command": "./check.sh"}'
                 self.say(here, f"expected an object, got {shown(raw)}; write `{example}`")
 
-    # -- the short ways of seeds/002 -------------------------------------------------------------------------------
-
     def _short(self, spec: EventSpec, at: str, one: object, name: str = "") -> None:
-        if isinstance(one, str):
-            self._entry(_Entry(spec, at, {"command": one}, short=True, name=name))
-        elif isinstance(one, dict):
-            raw = {("timeout" if key == "timeout_secs" else key): value for key, value in one.items()}
+        """The short ways of seeds/002."""
+        if isinstance(one, str | dict):
+            said = {"command": one} if isinstance(one, str) else one
+            raw = {("timeout" if key == "timeout_secs" else key): value for key, value in said.items()}
             matcher = raw.pop("matcher", None)
             self._entry(_Entry(spec, at, raw, short=True, name=name, matcher=matcher, matcher_at=f"{at}.matcher"))
         else:
@@ -182,17 +171,17 @@ class _Reader:
 
     def _entry(self, entry: _Entry) -> None:
         kind = self._kind(entry)
-        if kind is None:
-            return
-        values = self._values(entry, kind)
-        if values is None:
+        values = None if kind is None else self._values(entry, kind)
+        if kind is None or values is None:
             return
         action = self._action(entry, kind, values)
         condition, when = self._condition(entry, values.get("if"))
         timeout = values.get("timeout") or (None if entry.short else default_timeout(kind, entry.event.name))
+        # FACTS.md §9: in an agent's header, Stop is the end of that agent, be it a subagent or the session itself
+        both = entry.event.cls is Stop and self.source.kind == "agent"
         hook = Hook(
             name=values.get("name") or entry.name or short_name(action, self.source.plugin),
-            events=self._events(entry),
+            events=(SubagentStop, Stop) if both else (entry.event.cls,),
             action=action,
             matcher=self._matcher(entry),
             condition=condition,
@@ -228,14 +217,11 @@ class _Reader:
         """The entry's keys with the right values; `None` if it cannot run as meant."""
         fields = {**COMMON, **KINDS[kind]}
         self._unknown(entry.at, entry.raw, ("type", *fields))
-        values, runs = {}, True
-        for key in REQUIRED[kind]:
-            if key not in entry.raw:
-                self.say(entry.at, f'`{key}` is missing; write `"{key}": {fields[key].write}`')
-                runs = False
-        for key, field in fields.items():
-            if key not in entry.raw:
-                continue
+        missing = [key for key in REQUIRED[kind] if key not in entry.raw]
+        for key in missing:
+            self.say(entry.at, f'`{key}` is missing; write `"{key}": {fields[key].write}`')
+        values, runs = {}, not missing
+        for key, field in ((key, field) for key, field in fields.items() if key in entry.raw):
             if field.ok(entry.raw[key]):
                 values[key] = entry.raw[key]
                 continue
@@ -256,18 +242,20 @@ class _Reader:
     def _matcher(self, entry: _Entry) -> Matcher:
         if entry.matcher is None:
             return EVERYTHING
-        try:
-            return parse_matcher(entry.matcher if isinstance(entry.matcher, str) else _not_text(entry.matcher))
-        except MatcherError as error:
-            self.say(entry.matcher_at, f"{error}; as it stands it matches nothing")
-            return Matcher(str(entry.matcher), never)
+        problem = MatcherError(str(entry.matcher), f"expected text, got {shown(entry.matcher)}")
+        if isinstance(entry.matcher, str):
+            try:
+                return parse_matcher(entry.matcher)
+            except MatcherError as error:
+                problem = error
+        self.say(entry.matcher_at, f"{problem}; as it stands it matches nothing")
+        return Matcher(str(entry.matcher), never)
 
     def _condition(self, entry: _Entry, text: str | list[str] | None) -> tuple[Rule | AnyRule | None, Any]:
         """The entry's `if`, and the scope it stands in; one that cannot be understood never holds."""
         scope = InAgent(self.source.owner) if self.source.kind == "agent" and self.source.owner else None
-        bad = text is None and entry.raw.get("if") is not None
         if not text:
-            return None, never if bad else scope
+            return None, never if text is None and entry.raw.get("if") is not None else scope
         if entry.event.cls.subject_field != "tool_name":
             where = f"{entry.at}.if"
             self.say(where, f"{entry.event.name} has no tool, so a hook with `if` never runs there", "warning")
@@ -278,47 +266,34 @@ class _Reader:
             self.say(f"{entry.at}.if", f"{error}; as it stands it never holds")
             return None, never
 
-    # -- actions ---------------------------------------------------------------------------------------------------
-
     def _action(self, entry: _Entry, kind: str, values: dict[str, Any]) -> Action:
-        if kind == "command":
-            return self._command(entry, values)
-        if kind == "http":
-            return self._http(entry, values)
-        if kind == "mcp_tool":
-            return McpTool(server=values["server"], tool=values["tool"], input=values.get("input", {}))
-        if kind == "cedar":
-            return Cedar(policies=self._filled(values["policies"]), entities=values.get("entities"))
-        if kind == "rego":
-            return Rego(policies=self._filled(values["policies"]))
-        if kind == "agent":
-            return AgentCheck(prompt=values["prompt"], model=values.get("model"))
-        going = values.get("continueOnBlock", False)
-        return Prompt(prompt=values["prompt"], model=values.get("model"), continue_on_block=going)
-
-    def _command(self, entry: _Entry, values: dict[str, Any]) -> Command:
-        args = values.get("args")
-        env = dict(values.get("env", {}))
-        if entry.short:
-            env.setdefault("EVENT", _snake(entry.event.name))
-        command = self._filled(values["command"])
-        for name in (name for name in PLUGIN_FOLDERS if f"${{{name}}}" in command and name not in env):
-            self.say(f"{entry.at}.command", f"no plugin brings this file, so `${{{name}}}` is nothing; write the path")
-        return Command(
-            command=command,
-            args=None if args is None else tuple(self._filled(arg) for arg in args),
-            shell=values.get("shell"),
-            env=env,
-            asynchronous=values.get("async", False),
-            async_rewake=values.get("asyncRewake", False),
-            rewake_message=values.get("rewakeMessage", ""),
-            rewake_summary=values.get("rewakeSummary", ""),
-            persistent=values.get("persistent", False),
-            dialect=values.get("dialect", "snake" if entry.short else "claude"),
-            plugin_root=self.source.plugin_root,
-            plugin_data=self.source.plugin_data,
-            plugin=self.source.plugin,
-        )
+        """What the entry runs: its kind's keys under the names that actions have for them."""
+        given = {_ACTION_FIELDS.get(key) or _snake(key): values[key] for key in KINDS[kind] if key in values}
+        if kind in ("cedar", "rego"):
+            given["policies"] = self._filled(given["policies"])
+        elif kind == "http":
+            if not given["url"].lower().startswith(("http://", "https://")):
+                problem = f"expected `http://…` or `https://…`, got {shown(given['url'])}"
+                self.say(f"{entry.at}.url", problem, "warning")
+            allowed = (
+                name for name in given.get("allowed_env", ()) if self.rules.env is None or name in self.rules.env
+            )
+            given |= {"allowed_env": tuple(allowed), "allowed_urls": self.rules.urls}
+        elif kind == "command":
+            env = {**({"EVENT": _snake(entry.event.name)} if entry.short else {}), **given.get("env", {})}
+            command = self._filled(given["command"])
+            for name in (name for name in PLUGIN_FOLDERS if f"${{{name}}}" in command and name not in env):
+                problem = f"no plugin brings this file, so `${{{name}}}` is nothing; write the path"
+                self.say(f"{entry.at}.command", problem)
+            if "args" in given:
+                given["args"] = tuple(map(self._filled, given["args"]))
+            source = self.source
+            given |= {"command": command, "env": env, "plugin_root": source.plugin_root, "plugin": source.plugin}
+            given |= {
+                "plugin_data": source.plugin_data,
+                "dialect": given.get("dialect") or ("snake" if entry.short else "claude"),
+            }
+        return ACTIONS[kind](**given)
 
     def _filled(self, text: str) -> str:
         """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
@@ -326,21 +301,9 @@ class _Reader:
         root = self.source.plugin_root or own
         return fill(text, {"CLAUDE_PLUGIN_ROOT": root, "CLAUDE_PLUGIN_DATA": self.source.plugin_data}.get)
 
-    def _http(self, entry: _Entry, values: dict[str, Any]) -> Http:
-        url = values["url"]
-        if not url.lower().startswith(("http://", "https://")):
-            self.say(f"{entry.at}.url", f"expected `http://…` or `https://…`, got {shown(url)}", "warning")
-        allowed = tuple(values.get("allowedEnvVars", ()))
-        if self.rules.env is not None:
-            allowed = tuple(name for name in allowed if name in self.rules.env)
-        return Http(
-            url=url,
-            headers=values.get("headers", {}),
-            allowed_env=allowed,
-            allowed_urls=self.rules.urls,
-            body=values.get("body"),
-        )
 
+_ACTION_FIELDS = {"async": "asynchronous", "allowedEnvVars": "allowed_env"}
+"""Keys that are called otherwise in the action they are for."""
 
 _REMARKS = frozenset({"description", "comment", "id", "note", "notes"})
 """Keys that people write for people; they change nothing, so there is no note that they are ignored."""
@@ -354,7 +317,3 @@ _EFFECT = {
 
 def _is_comment(key: str) -> bool:
     return key.startswith(("_", "$", "//", "#"))
-
-
-def _not_text(matcher: object) -> str:
-    raise MatcherError(str(matcher), f"expected text, got {shown(matcher)}")
