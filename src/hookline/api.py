@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hookline.settings import Policy, Problem, Trust
-    from hookline.settings.live import LiveSettings
+    from hookline.settings.watcher import LiveSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,8 +121,8 @@ class Hooks:
         `hooks.settings.loaded.problems`; no file can make this fail.
         """
         from hookline.settings import LoadedSettings, Reloader, Trust, load
-        from hookline.settings.live import LiveSettings
         from hookline.settings.sources import absolute_path, resolve_paths
+        from hookline.settings.watcher import LiveSettings
 
         project, given = absolute_path(project_dir), resolve_paths(settings)
         plugins = [absolute_path(folder) for folder in plugin_dirs]
@@ -151,7 +151,7 @@ class Hooks:
         if wanted in (None, False):
             return
         from hookline.guards.flow import flow
-        from hookline.settings.problems import Problem
+        from hookline.settings.files import Problem
 
         try:
             self.add(*flow(**(wanted if isinstance(wanted, dict) else {})))

@@ -8,8 +8,8 @@ from hookline.core.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
 from hookline.core.hooks.condition import parse_rule
 from hookline.core.hooks.hook import parse_matcher
 from hookline.events import PreToolUse, SessionStart, Stop, SubagentStop, UserPromptSubmit
+from hookline.settings.files import Problem
 from hookline.settings.parse import HttpRules, InAgent, ParsedSettings, parse_hooks
-from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsSource
 
 SOURCE = SettingsSource(kind="project", label=".claude/settings.json", path="/p/.claude/settings.json", root="/p")

@@ -33,8 +33,8 @@ from hookline.errors import ConfigError, TranscriptError
 from hookline.guards.permissions import Rules, read_rules, removed_tools
 from hookline.runners.command import new_env_file
 from hookline.settings import parse_hooks
+from hookline.settings.files import Problem
 from hookline.settings.hook_names import with_free_names
-from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsSource
 from hookline.settings.trust.store import Policy as Trusting
 

@@ -17,9 +17,9 @@ from hookline.events import Event, PreToolUse
 from hookline.guards.permissions import Permission, Rules, decide, read_rules
 from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import NOTHING, Decision, Reply, allow, ask, deny
+from hookline.settings.files import Problem
 from hookline.settings.load import read_settings
 from hookline.settings.policy import File, Permissions, read_permissions
-from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsFolders, find_project, places, settings_sources
 
 _MANAGED_ONLY = "allowManagedPermissionRulesOnly"

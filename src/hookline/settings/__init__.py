@@ -1,10 +1,10 @@
 """Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
 
+from hookline.settings.files import Problem
 from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
 from hookline.settings.load import LoadedSettings, Skill, load
 from hookline.settings.parse import ParsedSettings, parse_hooks
 from hookline.settings.policy import File, Permissions, Switches
-from hookline.settings.problems import Problem
 from hookline.settings.sources import SettingsFolders, SettingsSource, places
 from hookline.settings.trust.store import Item, Policy, Status, Trust, ensure, items_of, trust_file
 from hookline.settings.watcher import Reloader, SettingsChange

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,11 +22,11 @@ from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
 from hookline.settings.fields import ACTIONS, default_timeout
-from hookline.settings.files import read_bytes
+from hookline.settings.files import Problem, read_bytes
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
-from hookline.settings.problems import Problem
-from hookline.settings.trust.script_programs import CODE, OTHER_VALUED, PYTHON_VALUED
+from hookline.settings.trust.code_imports import CODE
+from hookline.settings.trust.scripts import OTHER_VALUED, PYTHON_VALUED
 
 _LARGEST = 4 * 1024 * 1024
 _LONG = 60.0

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import extra
-from hookline.settings.files import plain, read_text
-from hookline.settings.problems import Problem, shown
+from hookline.settings.files import Problem, plain, read_text, shown
 
 _HEADER = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))(.*)\Z", re.DOTALL | re.MULTILINE)
 _MOST_CHARACTERS = 256 * 1024

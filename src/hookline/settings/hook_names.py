@@ -11,8 +11,7 @@ import msgspec
 from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher
 from hookline.core.shell.programs.table import names
-from hookline.settings.files import canonical
-from hookline.settings.problems import Problem
+from hookline.settings.files import Problem, canonical
 
 if TYPE_CHECKING:
     from hookline.core.shell import SimpleCommand

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from hookline.core.hooks.hook import Hook
 from hookline.errors import MissingExtra
-from hookline.settings.files import parse_json, plain, read_text
+from hookline.settings.files import Problem, is_file, parse_json, plain, read_bytes, read_text, shown
 from hookline.settings.frontmatter import parse_markdown
 from hookline.settings.hook_names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
@@ -26,7 +27,6 @@ from hookline.settings.policy import (
     read_permissions,
     read_switches,
 )
-from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import (
     HEADERS,
     SettingsFolders,
@@ -38,7 +38,6 @@ from hookline.settings.sources import (
     plugin_sources,
     settings_sources,
 )
-from hookline.settings.trust.memory_files import memory_sources, outside_imports
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,3 +300,64 @@ def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
     folders = [root / name for root in roots for name in ("agents", "skills", "commands")]
     paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *parents]
     return tuple(dict.fromkeys(map(str, paths)))
+
+
+# -- CLAUDE.md and its kin: which files they take in from outside their project ----------------------------------------
+
+
+INCLUDE = re.compile(r"(?:^|\s)@((?:[^\s\\`]|\\ )+)")
+FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
+MOST_HOPS = 5
+_MOST_RULES = 500
+_LARGEST = 1 << 20
+
+
+def includes(content: str, folder: Path) -> list[Path]:
+    """The files a text names with `@path`, outside code; a name that is not a file is just a word."""
+    prose = CODE.sub("", FENCE.sub("", content))
+    names = [name.replace("\\ ", " ") for name in INCLUDE.findall(prose)]
+    return [Path(folder, _expanded(name)) for name in names]
+
+
+def _expanded(name: str) -> Path:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # `~name` of an unknown user
+        return Path(name)
+
+
+def is_outside(path: Path, root: Path) -> bool:
+    """Whether a file lies outside a folder, links followed."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
+    """The files of instructions in the project's folder."""
+    root = where.project_dir
+    rules = sorted((root / ".claude" / "rules").rglob("*.md"))[:_MOST_RULES]
+    files = [*(root / name for name in ("CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md")), *rules]
+    return tuple(
+        SettingsSource(kind="memory", label=where.label(path), path=str(path), root=str(root), foreign=True)
+        for path in files
+        if is_file(path)
+    )
+
+
+def outside_imports(path: Path, root: Path) -> tuple[str, ...]:
+    """What a file takes in from outside `root`, also by way of others inside it; itself, if it is a link to there."""
+    return tuple(dict.fromkeys(_outside(path, root, set(), 0)))
+
+
+def _outside(path: Path, root: Path, seen: set[str], hops: int) -> Iterator[str]:
+    real = os.path.realpath(path)
+    if real in seen or not is_file(path):
+        return
+    seen.add(real)
+    if is_outside(path, root):
+        yield real
+        return
+    data = read_bytes(str(path), _LARGEST)
+    if isinstance(data, bytes) and hops < MOST_HOPS:
+        for target in includes(data.decode("utf-8", "replace"), path.parent):
+            yield from _outside(target, root, seen, hops + 1)

@@ -21,8 +21,8 @@ from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Stop, SubagentStop
 from hookline.events.catalog import CATALOG, EventSpec
 from hookline.settings.fields import ACTIONS, COMMON, FAIL_CLOSED, KINDS, REQUIRED, TELLTALE, default_timeout
+from hookline.settings.files import Problem, Severity, is_misspelling, shown
 from hookline.settings.hook_names import short_name
-from hookline.settings.problems import Problem, Severity, is_misspelling, shown
 from hookline.settings.sources import SettingsSource
 
 
@@ -293,7 +293,8 @@ class _Reader:
                 "plugin_data": source.plugin_data,
                 "dialect": given.get("dialect") or ("snake" if entry.short else "claude"),
             }
-        return ACTIONS[kind](**given)
+        action: Action = ACTIONS[kind](**given)
+        return action
 
     def _filled(self, text: str) -> str:
         """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from hookline.errors import did_you_mean
+from hookline.settings.files import Problem, shown
 from hookline.settings.frontmatter import Markdown
 from hookline.settings.parse import HttpRules
-from hookline.settings.problems import Problem, shown
 from hookline.settings.sources import STRENGTH, SettingsSource
 
 OWN_KEYS = ("hooks", "env", "flow", "disableAllHooks", "allowedHttpHookUrls", "httpHookAllowedEnvVars")

@@ -17,8 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import did_you_mean
-from hookline.settings.files import is_dir, read_json
-from hookline.settings.problems import Problem, shown
+from hookline.settings.files import Problem, is_dir, read_json, shown
 
 Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill", "command", "mcp", "memory"]
 HeaderKind = Literal["agent", "skill", "command"]

@@ -23,9 +23,9 @@ from hookline.errors import AgentError, ToolInputInvalid
 from hookline.events import PostCompact, PreCompact, PreToolUse, SubagentStop
 from hookline.guards.permissions import Rules, read_rules
 from hookline.replies import Decision
-from hookline.settings.live import loaded_by
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import SettingsSource
+from hookline.settings.watcher import loaded_by
 
 #: part of the context window that may fill before the conversation is summarised
 DEFAULT_THRESHOLD = 160_000

@@ -17,9 +17,8 @@ from hookline.agent.tools.search import glob_pattern
 from hookline.core.engine import Verdict
 from hookline.core.hooks.actions import Action, Function
 from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
-from hookline.settings.live import loaded_by
-from hookline.settings.load import trusted_imports
-from hookline.settings.trust.memory_files import MOST_HOPS, includes, is_outside
+from hookline.settings.load import MOST_HOPS, includes, is_outside, trusted_imports
+from hookline.settings.watcher import loaded_by
 
 HEADER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 SIZE_LIMIT = 1 << 20

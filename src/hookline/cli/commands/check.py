@@ -17,7 +17,7 @@ from hookline.processes.supervised import ChildExit, supervise
 from hookline.processes.watch import SharedDeadline
 from hookline.records.approvals.config import approval_problems
 from hookline.settings.check import check, check_hooks
-from hookline.settings.problems import Problem
+from hookline.settings.files import Problem
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
 

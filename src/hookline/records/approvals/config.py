@@ -13,9 +13,8 @@ from typing import Annotated, Any
 import msgspec
 
 from hookline.errors import ConfigError
-from hookline.settings.files import read_json
+from hookline.settings.files import Problem, read_json
 from hookline.settings.policy import File
-from hookline.settings.problems import Problem
 from hookline.settings.sources import places
 
 DEFAULT_EXPIRES = 3600.0

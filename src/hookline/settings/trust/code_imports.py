@@ -21,11 +21,14 @@ import msgspec
 
 from hookline.core.hooks.actions import Cedar, Rego
 from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
-from hookline.settings.trust.script_programs import CODE
 
 if TYPE_CHECKING:
     import ast
 
+CODE = frozenset(
+    [".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".ps1"]
+)
+"""What files of code are called."""
 _MOST_FILES = 400
 _COMPILED = (".so", ".pyd", ".pyc")
 _SUFFIXES = (".py", ".pyc", ".so", ".pyd", ".zip", ".pth")

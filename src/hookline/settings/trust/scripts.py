@@ -19,10 +19,9 @@ from hookline.core.hooks.actions import Action, Cedar, Command, Rego
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
-from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
+from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS, lists, names
 from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
-from hookline.settings.trust import script_programs as programs
 from hookline.settings.trust.code_imports import (
     ImportedFiles,
     Listing,
@@ -120,7 +119,7 @@ class _CommandReader:
             known = [mark for mark, value in self._marks.items() if value == str(path.parent)]
             here = known[0] if known else f"/:hookline-folder-{len(self._marks)}:"
             self._marks[here] = str(path.parent)
-            self._read_text(programs.HERE.sub(lambda _: here, text), (self.project, path.parent), shown)
+            self._read_text(HERE.sub(lambda _: here, text), (self.project, path.parent), shown)
         if len(self.notes) > before:
             self.keep(code_beside(path, self.inside))
 
@@ -140,7 +139,7 @@ class _CommandReader:
             redirects = tuple(msgspec.structs.replace(one, target=self.filled(one.target)) for one in command.redirects)
             shell.read(msgspec.structs.replace(command, words=words, redirects=redirects))
         for reason in line.undecidable:
-            if not programs.ANSWERED.search(reason):
+            if not ANSWERED.search(reason):
                 shell.note(self.filled(reason))
 
     def marked(self, text: str) -> str:
@@ -177,7 +176,7 @@ class _ShellText:
                 self.note(f"which program `{command.words[0][:60]}` names is known only when it runs")
             return
         for variable, value in {**reader.env, **given}.items():
-            if value and variable not in programs.PLAIN_VARIABLES and programs.CODE_VARIABLES.fullmatch(variable):
+            if value and variable not in PLAIN_VARIABLES and CODE_VARIABLES.fullmatch(variable):
                 self.note(f"`{variable}` names places that code is taken from")
         self._program(command)
         if name in SHELLS or name in (".", "source"):
@@ -206,15 +205,15 @@ class _ShellText:
 
     def _other(self, command: SimpleCommand) -> None:
         name, words = command.name, command.words
-        flags = programs.WITH_PROGRAM_FILE.get(name, ())
+        flags = WITH_PROGRAM_FILE.get(name, ())
         for at in (at for at, word in enumerate(words[:-1]) if at and word in flags):
             self._add_word(command, at + 1, f"what `{name} {words[at]}` runs")
-        if name in programs.RECIPES:
-            for file in programs.RECIPES[name]:
+        if name in RECIPES:
+            for file in RECIPES[name]:
                 self.add(file)
             self.note(f"`{name}` runs what its recipes say")
-        elif name in programs.PLAIN or flags:
-            if any(code_reach(name, word) or programs.CODE_OPTIONS.match(f"{name} {word}") for word in words[1:]):
+        elif name in PLAIN or flags:
+            if any(code_reach(name, word) or CODE_OPTIONS.match(f"{name} {word}") for word in words[1:]):
                 self.note(f"the code that `{name}` is given may run files")
             return
         elif command.via:
@@ -222,7 +221,7 @@ class _ShellText:
         for word in (word for at, word in enumerate(words) if at and at not in command.unknown):
             if any(is_code(base / word) for base in self._bases):  # it may run the code it is given
                 self.add(word)
-        if "/" not in words[0] and name not in ("eval", "exec", *programs.RECIPES):
+        if "/" not in words[0] and name not in ("eval", "exec", *RECIPES):
             self.note(f"`{name}` may run files of the project, and which cannot be told")
 
     def _script_of(self, command: SimpleCommand, valued: frozenset[str]) -> None:
@@ -257,11 +256,11 @@ class _ShellText:
         if language in ("python", "pypy"):
             return self._python(command)
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
-            if words[at] not in programs.PLAIN_FLAGS:
+            if words[at] not in PLAIN_FLAGS:
                 self.note(f"`{command.name} {words[at]}` may load other code")
             if words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
                 return None
-            valued = words[at] in programs.OTHER_VALUED
+            valued = words[at] in OTHER_VALUED
             if valued and at + 1 < len(words) and words[at + 1].startswith("."):
                 self._add_word(command, at + 1, f"what `{command.name} {words[at]}` loads")
             at += 2 if valued else 1
@@ -279,7 +278,7 @@ class _ShellText:
                 self.note(f"`{command.name} {words[at]}` may run byte code that lies beside the script")
             if words[at].startswith("-W") and "." in " ".join(words):
                 self.note(f"`{command.name} {words[at]}` may load other code")
-            at += 2 if words[at] in programs.PYTHON_VALUED else 1
+            at += 2 if words[at] in PYTHON_VALUED else 1
         return self._script_at(command, at)
 
     def _module(self, command: SimpleCommand, at: int) -> None:
@@ -318,13 +317,13 @@ class _ShellText:
         verb = words[at] if at < len(words) else ""
         for index, word in enumerate(words[at:], at):
             flag, equals, value = word.partition("=")
-            if flag in programs.HOOKLINE_FILES and equals:
+            if flag in HOOKLINE_FILES and equals:
                 self.add(value)
-            elif flag in programs.HOOKLINE_FILES:
+            elif flag in HOOKLINE_FILES:
                 self._add_word(command, index + 1, f"what `hookline {verb}` runs")
         flags = [word for word in words[at + 1 :] if word.startswith("-")]
-        plain = verb == "guard" or all(map(programs.HOOKLINE_FLAGS.match, flags))
-        if at in command.unknown or verb not in programs.HOOKLINE_VERBS or not plain:
+        plain = verb == "guard" or all(map(HOOKLINE_FLAGS.match, flags))
+        if at in command.unknown or verb not in HOOKLINE_VERBS or not plain:
             self.note(f"`hookline {verb}` may run files of the project, and which cannot be told")
 
     def _add_word(self, command: SimpleCommand, at: int, what: str) -> None:
@@ -349,3 +348,52 @@ class _ShellText:
             path = absolute_path(base / name)
             if is_inside(path, self._reader.inside) and path not in self._reader.inside:
                 self._reader.add_file(path / "__main__.py" if is_dir(path) else path)
+
+
+# -- programs as trust sees them: which run files, which run none ------------------------------------------------------
+
+
+RECIPES = lists("recipe")
+"""Commands that run what another file says, and that file."""
+PLAIN = names("plain")
+"""Programs that run none of the files they are given."""
+WITH_PROGRAM_FILE = lists("program-file")
+"""Programs that are given a file of code by an option."""
+HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
+HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "list", "pipe"})
+"""Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
+HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
+CODE_OPTIONS = re.compile(
+    r"curl (?:-\w*K|--config)|wget (?:--use-askpass|--config|-e|--execute)|terminal-notifier -execute|"
+    r"(?:sort|split) --(?:compress|filter)"
+)
+"""Options of plain programs that run something."""
+PLAIN_FLAGS = frozenset({"-w", "-T", "-s", "--no-warnings", "--trace-warnings", "--enable-source-maps", "--version"})
+"""Flags of interpreters other than Python that load nothing."""
+CODE_VARIABLES = re.compile(
+    r"(?:LD|DYLD|PYTHON|NODE|NPM|PERL|PERL5|RUBY|GIT|BASH|JAVA|LUA|PHP|HOOKLINE|DENO|BUN|AWK|GAWK|R|ZDOT)_?[A-Z0-9_%()]*|"
+    r"ENV|SHELLOPTS|SHELL|IFS|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|HOME|TMPDIR|CLASSPATH|PHPRC|"
+    r"XDG_[A-Z_]*|JDK_[A-Z_]*|_JAVA_[A-Z_]*|BASH_FUNC_.*"
+)
+"""Variables that make programs take code, or settings that name code, from elsewhere."""
+PLAIN_VARIABLES = frozenset(
+    {"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "NODE_ENV",
+     "PYTHONWARNINGS", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"}
+)  # fmt: skip
+PYTHON_VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+OTHER_VALUED = frozenset(
+    {"-r", "--require", "--import", "--loader", "-I", "-C", "-M", "--config", "--env-file", "-A", "--allow"}
+)
+HERE = re.compile(
+    r"""\$\(\s*cd\s+["']?\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)["']?"""
+    r"""\s*(?:>\s*/dev/null\s*(?:2>&1\s*)?)?&&\s*pwd(?:\s+-P)?\s*\)|\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{0\}|"""
+    r"""\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)|\$\{0%/\*\}|\$\{BASH_SOURCE(?:\[0\])?%/\*\}"""
+)
+"""How a shell script names the folder it lies in."""
+INLINE_FILES = re.compile(r"require|import|load|open|exec|source|include|spawn|\./")
+
+ANSWERED = re.compile(
+    r"^`(?:\.|source)` runs the commands in |reads from its input$|^which (?:program|file) |is a program in a home|"
+    r"`PATH=…` changes"
+)
+"""What the shell reader cannot tell, and this one has looked at itself or notes in its own words."""

@@ -1,24 +1,31 @@
 """What a hook was trusted with, compared at every run: it runs the files that were looked at, or it does not run.
 
 The files are opened, hashed and compared right before the command is started, from those bytes where that is possible
-(see `hashed_script`). They, and the folders on the way to them, are looked at once more when it has ended: if any was
-changed or exchanged in between, the answer does not count. An edit inside that moment may still run once where the
+(see `Seal.hashed_argv`). They, and the folders on the way to them, are looked at once more when it has ended: if any
+was changed or exchanged in between, the answer does not count. An edit inside that moment may still run once where the
 script is run from its path; what it answers opens no gate.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from hookline.core.hooks.actions import Cedar, Command, Rego
+from hookline.core.placeholders import EITHER, fill
+from hookline.core.shell import parse_line
+from hookline.core.shell.programs.languages import language_of
+from hookline.core.shell.programs.table import SHELLS
 from hookline.errors import SealBroken
-from hookline.settings.files import read_script
-from hookline.settings.trust.code_imports import Listing
-from hookline.settings.trust.scripts import files_run_by
+from hookline.settings.files import LARGEST, read_bytes, read_script
+from hookline.settings.sources import absolute_path
+from hookline.settings.trust.code_imports import Listing, is_python, is_shell
+from hookline.settings.trust.scripts import MARKS, files_run_by
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
@@ -64,10 +71,31 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         return check_again
 
     def hashed_argv(self, action: Command, cwd: str) -> tuple[tuple[str, ...], object] | None:
-        """The command with its script from the bytes that were hashed; `None` where it has to be run from its path."""
-        from hookline.settings.trust.hashed_script import hashed_argv
+        """The command with its script from the bytes that were hashed, and what to keep until it has ended.
 
-        return hashed_argv(action, dict(self.files), self.project, cwd)
+        The bytes are put into a sealed memory file, which nothing can change, and the command is given its name in
+        `/proc`: a shell script as it is, a Python script as an archive together with the modules beside it. That needs
+        Linux, a command that is just one program with its script, and a script that does not ask where it lies; any
+        other (`None`) is started where it is, and an exchange of a folder on its way is found when it has ended.
+        """
+        from hookline.processes.spawn import BY_SHELL
+
+        words = _words(action.command, action.args, action.plugin_root or self.project, self.project)
+        if words is None or not hasattr(os, "memfd_create") or action.shell == "powershell":
+            return None
+        at, files = _place_of_script(words), dict(self.files)
+        path = absolute_path(Path(cwd or self.project, words[at])) if at is not None else None
+        if at is None or path is None or str(path) not in files:
+            return None
+        parts = [str(path)] if is_shell(path) or is_python(path) else []
+        if parts and not is_shell(path):  # what it may import from beside itself
+            own = [one for one in files if Path(one).is_relative_to(path.parent) and one.endswith(_MODULES)]
+            parts = list(dict.fromkeys([*parts, *own]))
+        kept = _memory_file(path, tuple((one, files[one]) for one in parts), os.getpid())
+        if kept is None:
+            return None
+        given = (*words[:at], f"/proc/{os.getpid()}/fd/{kept.descriptor}", *words[at + 1 :])
+        return (given if action.args is not None else (*BY_SHELL, *given)), kept
 
     def _folders(self) -> set[str]:
         """Every folder and link on the way to a file, as it is written and as it is resolved."""
@@ -139,3 +167,97 @@ def _hash(path: str, identity: _Identity) -> str | None:
     if settled and _identity(path) == identity:
         _known[path] = (identity, sha256)
     return sha256
+
+
+# -- scripts that are started from the bytes that were hashed ----------------------------------------------------------
+
+
+_ASKS_WHERE = re.compile(
+    rb"\$\{?[0_]|BASH_SOURCE|FUNCNAME|ZSH_|\bcaller\b|__(?:file|path|spec|loader|main)__|argv(?!\[[1-9])|sys\.path|"
+    rb"\binspect\b|importlib|pkgutil|traceback|multiprocessing|/proc/|/dev/fd"
+)
+_PLAIN_FLAGS = {"shell": re.compile(r"-[eux]+"), "python": re.compile(r"-[uBEIsSPOq]+")}
+_MODULES = (".py", ".pyc", ".so", ".pyd")
+
+
+@lru_cache(32)
+def _memory_file(path: Path, hashes: tuple[tuple[str, str], ...], owner: int) -> MemoryFile | None:
+    """A script in memory, once for the same bytes and process; `None` if it asks where it lies."""
+    sources = {one: _hashed(one, sha256) for one, sha256 in hashes}
+    if not sources or any(_ASKS_WHERE.search(source) for source in sources.values()):
+        return None
+    return MemoryFile(sources[str(path)] if is_shell(path) else _archive(path, sources))
+
+
+@lru_cache(256)
+def _words(command: str, args: tuple[str, ...] | None, plugin: str, project: str) -> tuple[str, ...] | None:
+    """The words of a command that is one program with plain arguments."""
+    if args is not None:
+        values = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": plugin}
+        words = tuple(fill(word, values.get) for word in (command, *args))
+        return words if not any("${" in word for word in words) else None
+    line = parse_line(fill(command, MARKS.get, EITHER))
+    if len(line.commands) != 1 or line.undecidable:
+        return None
+    [one] = line.commands
+    if one.redirects or one.assignments or one.unknown or one.wraps or one.via or not one.words:
+        return None
+    found = dict(zip(MARKS.values(), (project, plugin), strict=True))
+    return tuple(re.sub(r"/:hookline-\w+:", lambda mark: found[mark[0]], word) for word in one.words)
+
+
+def _place_of_script(words: Sequence[str]) -> int | None:
+    """Where the script stands: after a shell or Python and plain flags, or first of all."""
+    name = words[0].rpartition("/")[2]
+    kind = "shell" if name in SHELLS else "python" if language_of(name) == "python" else ""
+    if not kind:
+        return 0 if "/" in words[0] else None
+    at = 1
+    while at < len(words) and _PLAIN_FLAGS[kind].fullmatch(words[at]):
+        at += 1
+    return at if at < len(words) and not words[at].startswith("-") else None
+
+
+def _hashed(path: str, sha256: str) -> bytes:
+    """The bytes of a file, which are those that were trusted."""
+    import hashlib
+
+    found = read_bytes(path, LARGEST)
+    if not isinstance(found, bytes) or hashlib.sha256(found).hexdigest() != sha256:
+        raise SealBroken(
+            f"was not run: `{path}` has changed since it was trusted; run `hookline trust` to look and decide"
+        )
+    return found
+
+
+def _archive(path: Path, sources: Mapping[str, bytes]) -> bytes:
+    """A Python script and the modules beside it, as an archive that Python runs; its first line stays the first."""
+    import io
+    import zipfile
+
+    made = io.BytesIO()
+    first = sources[str(path)].partition(b"\n")[0]
+    made.write(first + b"\n" if first.startswith(b"#!") else b"")
+    with zipfile.ZipFile(made, "a") as archive:
+        archive.writestr("__main__.py", sources[str(path)])
+        for one, source in sources.items():
+            archive.writestr(Path(one).relative_to(path.parent).as_posix(), source)
+    return made.getvalue()
+
+
+class MemoryFile:
+    """A file without a name that nothing can change any more; gone when it is forgotten."""
+
+    def __init__(self, data: bytes) -> None:
+        import fcntl
+
+        self.descriptor: int = os.memfd_create("hookline", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self.descriptor, left) :]
+        os.fchmod(self.descriptor, 0o500)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
