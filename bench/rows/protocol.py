@@ -17,10 +17,10 @@ from bench.harness import Batch, Measured, Row, Unavailable, at_least, at_most, 
 from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import ClaudeClient
-from hookline.hosts.claude_code.host_channel import HostChannel
+from hookline.hosts.claude_code.channels import HostChannel
 from hookline.hosts.claude_code.launch import bundled_cli
 from hookline.hosts.claude_code.messages import Initialize
-from hookline.hosts.claude_code.pending import REMEMBERED
+from hookline.hosts.claude_code.protocol import REMEMBERED
 from hookline.hosts.claude_code.registration import plan
 from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
 
@@ -187,9 +187,8 @@ class Ours(Fed):
         async def quiet(event: PreToolUse) -> None:
             return None
 
-        self.session = HostChannel(Pipe(self.answers))
-        self.session.answering.serve(engine=hooks)
-        self.session.answering.plan = plan(hooks)
+        self.session = HostChannel(Pipe(self.answers), hooks=hooks)
+        self.session.answering.register(plan(hooks))
         opening = asyncio.ensure_future(self.session.request(Initialize(hooks=plan(hooks).hooks)))
         await asyncio.sleep(0)
         answer = {"subtype": "success", "request_id": "req_1", "response": {}}

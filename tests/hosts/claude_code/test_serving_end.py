@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.errors import HostGone, RequestRefused
-from hookline.hosts.claude_code.cli_channel import CliChannel
+from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import CanUseTool, ControlRequest, UserMessage
 
 

@@ -30,7 +30,7 @@ from hookline.agent.stream_json.session_state import SessionStates, output_style
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode
-from hookline.hosts.claude_code.cli_channel import CliChannel
+from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import (
     CallbackMatcher,
     CanUseTool,

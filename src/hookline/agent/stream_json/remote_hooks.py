@@ -36,7 +36,7 @@ from hookline.errors import (
 )
 from hookline.events import CATALOG, Event
 from hookline.guards.permissions import removed_tools
-from hookline.hosts.claude_code.cli_channel import CliChannel
+from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback, McpMessage
 from hookline.replies import Reply, deny
 

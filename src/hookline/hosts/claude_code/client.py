@@ -18,6 +18,7 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
@@ -26,10 +27,10 @@ import msgspec
 
 from hookline.core.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, Closed, HooksIgnored
-from hookline.events import Event, SessionEnd, SessionStart
-from hookline.hosts.claude_code.host_channel import ANSWER_WITHIN, LINGER, HostChannel
+from hookline.events import SessionEnd, SessionStart
+from hookline.hosts.claude_code.channels import ANSWER_WITHIN, LINGER, HostChannel
 from hookline.hosts.claude_code.launch import Cli, Command, Options, argv, find_cli, too_old, version_of
-from hookline.hosts.claude_code.mcp import InProcess, in_process
+from hookline.hosts.claude_code.mcp import in_process
 from hookline.hosts.claude_code.messages import (
     Initialize,
     Interrupt,
@@ -41,7 +42,7 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
 )
 from hookline.hosts.claude_code.protocol import LINE_LIMIT
-from hookline.hosts.claude_code.registration import CALLBACK_NEVER_CALLED, Registration, plan, unsupported_features
+from hookline.hosts.claude_code.registration import NEVER_CALLED, Registration, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
 from hookline.hosts.claude_code.transport import Subprocess, Transport
 
@@ -78,18 +79,27 @@ class ClaudeClient:
     ) -> None:
         self.info: dict[str, Any] = {}
         self._hooks = hooks
-        self._can_use_tool = can_use_tool
-        self._servers = {name: live for name, one in (mcp_servers or {}).items() if (live := in_process(one))}
-        self._options = _options(options, more, mcp_servers or {}, self._servers, asks=can_use_tool is not None)
-        self._cli_given = cli
+        servers = {name: (one, in_process(one)) for name, one in (mcp_servers or {}).items()}
+        self._servers = {name: live for name, (_, live) in servers.items() if live}
+        flags = msgspec.structs.asdict(options or Options()) | more
+        if servers:  # those that live here are announced
+            told = {name: {"type": "sdk", "name": name} if live else one for name, (one, live) in servers.items()}
+            flags["mcp_servers"] = {**(flags["mcp_servers"] or {}), **told}
+        if can_use_tool is not None:
+            flags["permission_prompt_tool"] = "stdio"
+        self._options = Options(**flags)
+        self._command = cli
         self._cli: Cli | None = None
         self._cwd = None if cwd is None else os.fspath(cwd)
         self._env = env
-        self._given_transport = transport
+        self._transport = transport
         self._initialize_timeout = initialize_timeout
-        self._limits = {"line_limit": line_limit, "linger": linger}
+        self._channel = partial(
+            HostChannel, hooks=hooks, can_use_tool=can_use_tool, servers=self._servers, line_limit=line_limit,
+            linger=linger,
+        )  # fmt: skip
         self._session: HostChannel | None = None
-        self._session_events: SessionNotices | None = None
+        self._notices: SessionNotices | None = None
 
     # ── beginning and ending ────────────────────────────────────────────────────────────────────
 
@@ -98,31 +108,29 @@ class ClaudeClient:
         if self._session is not None:
             raise ClaudeError("this client is connected already")
         self._options = with_session_id(self._options, self._hooks)
-        transport = self._given_transport or self._subprocess()
-        session = HostChannel(transport, line_limit=int(self._limits["line_limit"]), linger=self._limits["linger"])
-        session.answering.serve(engine=self._hooks, can_use_tool=self._can_use_tool, servers=self._servers)
+        transport = self._transport
+        if transport is None:
+            self._cli = find_cli(self._command)
+            env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # not a child of another
+            env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
+            transport = Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
+        session = self._channel(transport)
         await transport.start(session)
         self._session = session
         try:
             await self._initialize(session)
-            events = SessionNotices(self._hooks, self._options, self._cwd or str(Path.cwd()), self.info)
-            await events.start()
+            notices = SessionNotices(self._hooks, self._options, self._cwd or str(Path.cwd()), self.info)
+            await notices.start()
         except BaseException:
             await self.aclose()
             raise
-        self._session_events = events
+        self._notices = notices
         return self.info
-
-    def _subprocess(self) -> Subprocess:
-        self._cli = find_cli(self._cli_given)
-        env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # not a child of another
-        env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
-        return Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
 
     async def _initialize(self, session: HostChannel) -> None:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
         planned = plan(self._hooks) if self._hooks is not None else _NOTHING
-        session.answering.plan = planned
+        session.answering.register(planned)
         opening = Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
         try:
             self.info = await session.request(opening, self._initialize_timeout)
@@ -139,14 +147,14 @@ class ClaudeClient:
     async def aclose(self) -> None:
         """Stop running hooks and end the CLI in good order."""
         session, self._session = self._session, None
-        events, self._session_events = self._session_events, None
+        notices, self._notices = self._notices, None
         if session is None:
             return
         try:
             await session.aclose()
         finally:
-            if events is not None:
-                await events.end()
+            if notices is not None:
+                await notices.end()
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -162,15 +170,9 @@ class ClaudeClient:
         session = self._open
         if self._hooks is not None and plan(self._hooks) != session.answering.plan:
             await self._initialize(session)  # hooks were added or removed since
-        if isinstance(prompt, AsyncIterable):
-            async for one in prompt:
-                await session.say(self._prompt(one))
-        else:
-            await session.say(self._prompt(prompt))
-
-    def _prompt(self, prompt: Prompt) -> UserMessage:
-        message = prompt if isinstance(prompt, UserMessage) else UserMessage.of(prompt)
-        return message if self._session_events is None else self._session_events.first_prompt(message)
+        async for one in prompt if isinstance(prompt, AsyncIterable) else _only(prompt):
+            message = one if isinstance(one, UserMessage) else UserMessage.of(one)
+            await session.say(message if self._notices is None else self._notices.first_prompt(message))
 
     async def receive(self) -> AsyncIterator[Message]:
         """What is said until the turn is over; the last one is the `ResultMessage`."""
@@ -215,7 +217,7 @@ class ClaudeClient:
 async def query(prompt: Prompts, *, hooks: HookSet | None = None, **options: Any) -> AsyncIterator[Message]:
     """Ask once and read the answer; takes what `ClaudeClient` takes."""
     async with ClaudeClient(hooks=hooks, **options) as client:
-        asking = asyncio.get_running_loop().create_task(_asked(client, prompt))
+        asking = asyncio.get_running_loop().create_task(_ask(client, prompt))
         try:
             async for message in client.messages():
                 yield message
@@ -226,7 +228,7 @@ async def query(prompt: Prompts, *, hooks: HookSet | None = None, **options: Any
             asking.result()
 
 
-async def _asked(client: ClaudeClient, prompt: Prompts) -> None:
+async def _ask(client: ClaudeClient, prompt: Prompts) -> None:
     """Say it all, and no more; a stream of prompts that fails ends the input too."""
     try:
         await client.send(prompt)
@@ -234,32 +236,18 @@ async def _asked(client: ClaudeClient, prompt: Prompts) -> None:
         client.end_input()
 
 
-def _options(
-    given: Options | None,
-    more: Mapping[str, Any],
-    servers: Mapping[str, Any],
-    live: Mapping[str, InProcess],
-    *,
-    asks: bool,
-) -> Options:
-    """The flags: as given, with the servers that live here announced and the host named as the one to ask."""
-    options = msgspec.structs.replace(given, **more) if given is not None else Options(**more)
-    announced = {name: {"type": "sdk", "name": name} if name in live else one for name, one in servers.items()}
-    if announced:
-        options = msgspec.structs.replace(options, mcp_servers={**(options.mcp_servers or {}), **announced})
-    if asks:
-        options = msgspec.structs.replace(options, permission_prompt_tool="stdio")
-    return options
+async def _only(prompt: Prompt) -> AsyncIterator[Prompt]:
+    yield prompt
 
 
 # -- SessionStart and SessionEnd, for a CLI that registers callbacks on them and never calls them --------------------
-# The client knows when a conversation begins and ends, so it fires them itself (`CALLBACK_NEVER_CALLED`).
+# The client knows when a conversation begins and ends, so it fires them itself (`NEVER_CALLED`).
 
 
 def with_session_id(options: Options, hooks: HookSet | None) -> Options:
     """The flags with an id for the session, if a hook hears of its beginning or end and the flags do not say which."""
     known = options.session_id or options.resume or options.continue_conversation
-    if known or hooks is None or not _heard(hooks, *CALLBACK_NEVER_CALLED.events):
+    if known or hooks is None or not _heard(hooks, *NEVER_CALLED):
         return options
     return msgspec.structs.replace(options, session_id=str(uuid4()))
 
@@ -276,16 +264,15 @@ class SessionNotices:
     def __init__(self, hooks: HookSet | None, options: Options, cwd: str, info: Mapping[str, Any]) -> None:
         self._hooks = None if info.get("session_hooks_supported") is True else hooks
         self._options = options
-        self._cwd = cwd
+        self._who: dict[str, Any] = {"session_id": options.session_id or options.resume or "", "cwd": cwd}
         self._context: tuple[str, ...] = ()
 
     async def start(self) -> None:
         """SessionStart: its context goes with the first prompt; a hook that blocks it is a `ClaudeError`."""
-        resumed = bool(self._options.resume or self._options.continue_conversation)
         if self._hooks is None or not _heard(self._hooks, SessionStart.event_name):
             return
-        source = "resume" if resumed else "startup"
-        verdict = await self._hooks.fire(self._event(SessionStart, source=source, model=self._options.model))
+        source = "resume" if self._options.resume or self._options.continue_conversation else "startup"
+        verdict = await self._hooks.fire(SessionStart(**self._who, source=source, model=self._options.model))
         if verdict.blocked:
             raise ClaudeError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
         self._context = verdict.context
@@ -295,7 +282,7 @@ class SessionNotices:
         if self._hooks is None or not _heard(self._hooks, SessionEnd.event_name):
             return
         try:
-            await self._hooks.fire(self._event(SessionEnd, reason="other"))
+            await self._hooks.fire(SessionEnd(**self._who, reason="other"))
         except Closed as problem:  # the caller was done with them before the conversation ended
             log.warning("SessionEnd hooks did not run: %s", problem)
 
@@ -308,7 +295,3 @@ class SessionNotices:
         blocks = [{"type": "text", "text": told.format("\n".join(texts))}, *message.content]
         spoken = {**message.get("message", {}), "content": blocks}
         return UserMessage("user", msgspec.json.encode({**message.data, "message": spoken}))
-
-    def _event(self, kind: type[Event], **fields: Any) -> Event:
-        session_id = self._options.session_id or self._options.resume or ""
-        return kind(session_id=session_id, cwd=self._cwd, **fields)

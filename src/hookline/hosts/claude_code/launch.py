@@ -8,7 +8,7 @@ import pathlib
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +18,6 @@ from msgspec import Struct
 from hookline.errors import CliNotFound
 
 Path = str | os.PathLike[str]
-Flags = Callable[[str, Any], list[str]]
 
 BASE = ("-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json")
 
@@ -55,82 +54,43 @@ class Options(Struct, frozen=True, kw_only=True):
     extra_args: Sequence[str] = ()
 
 
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _one(flag: str, value: Any) -> list[str]:
-    return [flag, str(value)]
-
-
-def _joined_flag(flag: str, value: Any) -> list[str]:
-    """`--flag=value`: for values that may be empty or begin with a dash."""
-    return [f"{flag}={value}"]
-
-
-def _switch(flag: str, value: Any) -> list[str]:
-    return [flag]
-
-
-def _commas(flag: str, value: Any) -> list[str]:
-    return [f"{flag}={','.join(value)}"]
-
-
-def _each(flag: str, value: Any) -> list[str]:
-    return [word for one in value for word in (flag, os.fspath(one))]
-
-
-def _object(flag: str, value: Any) -> list[str]:
-    return [flag, _json(value)]
-
-
-def _servers(flag: str, value: Any) -> list[str]:
-    return [flag, _json({"mcpServers": value})]
-
-
-FLAGS: Mapping[str, tuple[str, Flags]] = {
-    "model": ("--model", _one),
-    "fallback_model": ("--fallback-model", _one),
-    "effort": ("--effort", _one),
-    "permission_mode": ("--permission-mode", _one),
-    "permission_prompt_tool": ("--permission-prompt-tool", _one),
-    "system_prompt": ("--system-prompt", _joined_flag),
-    "append_system_prompt": ("--append-system-prompt", _joined_flag),
-    "tools": ("--tools", _commas),
-    "allowed_tools": ("--allowedTools", _commas),
-    "disallowed_tools": ("--disallowedTools", _commas),
-    "max_turns": ("--max-turns", _one),
-    "max_budget_usd": ("--max-budget-usd", _one),
-    "settings": ("--settings", _object),
-    "setting_sources": ("--setting-sources", _commas),
-    "mcp_servers": ("--mcp-config", _servers),
-    "strict_mcp_config": ("--strict-mcp-config", _switch),
-    "agents": ("--agents", _object),
-    "plugin_dirs": ("--plugin-dir", _each),
-    "add_dirs": ("--add-dir", _each),
-    "json_schema": ("--json-schema", _object),
-    "resume": ("--resume", _joined_flag),
-    "continue_conversation": ("--continue", _switch),
-    "fork_session": ("--fork-session", _switch),
-    "session_id": ("--session-id", _joined_flag),
-    "include_partial_messages": ("--include-partial-messages", _switch),
-    "include_hook_events": ("--include-hook-events", _switch),
-}
 _UNSAID = Options()
+_FLAGS = {
+    "allowed_tools": "--allowedTools",
+    "disallowed_tools": "--disallowedTools",
+    "mcp_servers": "--mcp-config",
+    "plugin_dirs": "--plugin-dir",
+    "add_dirs": "--add-dir",
+    "continue_conversation": "--continue",
+}
+"""The flags that are not named as the option is."""
+_GLUED = ("system_prompt", "append_system_prompt", "resume", "session_id")
+"""Written `--flag=value`: the value may be empty or begin with a dash. A list is, too, as it may be empty."""
 
 
 def argv(command: Sequence[str], options: Options) -> list[str]:
     """The whole command line."""
     words = [*command, *BASE]
-    for name, (flag, words_of) in FLAGS.items():
+    for name in Options.__struct_fields__[:-1]:
         value = getattr(options, name)
-        if value != getattr(_UNSAID, name):
-            words += words_of(flag, value)
+        flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+        if value == getattr(_UNSAID, name):
+            continue
+        if name in ("plugin_dirs", "add_dirs"):
+            words += [word for one in value for word in (flag, os.fspath(one))]
+        elif isinstance(value, bool):
+            words.append(flag)
+        elif isinstance(value, Mapping):
+            wrapped = {"mcpServers": value} if name == "mcp_servers" else value
+            words += [flag, msgspec.json.encode(wrapped).decode()]
+        elif name in _GLUED or not isinstance(value, str | int | float):
+            words.append(f"{flag}={value if name in _GLUED else ','.join(value)}")
+        else:
+            words += [flag, str(value)]
     return [*words, *options.extra_args]
 
 
 # -- where the CLI is, and whether it is recent enough ----------------------------------------------------------------
-
 
 ENV = "HOOKLINE_CLAUDE"
 MINIMUM = (2, 0, 0)  # the first version with the control protocol of today

@@ -9,7 +9,7 @@ nothing; the engine still asks only the hooks that are meant. What observers wan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -20,61 +20,11 @@ from hookline.errors import HooksNotHonoured, MatcherError
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hosts.claude_code.messages import CallbackMatcher
 
+NEVER_CALLED = ("SessionStart", "SessionEnd")
+"""Events on which the CLI registers callbacks and never calls them (FACTS.md: sdk_sessionstart, sdk_sessionend).
 
-class Quirk(Struct, frozen=True):
-    """One peculiarity: what the CLI does, what we do about it, and the recorded cases (`FACTS.md`) that show it."""
-
-    does: str
-    so: str
-    cases: tuple[str, ...]
-    events: tuple[str, ...] = ()
-
-
-STOP_RUNS_THE_TOOL = Quirk(
-    does="`continue: false` before a tool runs the tool and stops after it",
-    so="a stop on a gate is sent as a deny, too",
-    cases=("pre_continue_false_allow", "pre_continue_false_noreason", "sdk_continue_false"),
-)
-CALLBACK_ERROR_IS_SILENCE = Quirk(
-    does="an error, `null` or nonsense from a callback counts as no answer",
-    so="a gate that cannot be asked is answered with a deny, never with an error",
-    cases=("sdk_error", "sdk_null", "sdk_invalid_failblock"),
-)
-EXIT_ONE_PASSES = Quirk(
-    does="a command that fails with another code than 2 lets the call pass",
-    so="`hookline guard` leaves with 2 whatever goes wrong",
-    cases=("exit_PreToolUse_exit1",),
-)
-HTTP_NEVER_ASKED = Quirk(
-    does="http hooks are not asked on these events",
-    so="`hookline install` writes commands",
-    cases=("http_sessionstart", "http_setup"),
-    events=("SessionStart", "Setup"),
-)
-CALLBACK_NEVER_CALLED = Quirk(
-    does="callbacks on these events are registered and never called",
-    so="`ClaudeClient` fires them itself, unless the CLI promises `session_hooks_supported`; `for_sdk` warns",
-    cases=("sdk_sessionstart", "sdk_sessionend"),
-    events=("SessionStart", "SessionEnd"),
-)
-HOST_RACES_HOOKS = Quirk(
-    does="the host is asked about a call at the same time as PermissionRequest callbacks, and the first answer counts",
-    so="`ClaudeClient` holds the host's answer until the hooks have given theirs",
-    cases=("sdk_permreq_allow_host", "sdk_permreq_race_host"),
-    events=("PermissionRequest",),
-)
-
-QUIRKS = (
-    STOP_RUNS_THE_TOOL,
-    CALLBACK_ERROR_IS_SILENCE,
-    EXIT_ONE_PASSES,
-    HTTP_NEVER_ASKED,
-    CALLBACK_NEVER_CALLED,
-    HOST_RACES_HOOKS,
-)
-"""All of them."""
-
-
+`ClaudeClient` fires them itself, unless the CLI promises `session_hooks_supported`; `for_sdk` warns.
+"""
 MARGIN = 5.0  # seconds the CLI waits beyond the engine's own limits, so that it is the engine that answers
 _SHARED_REGEX = re.compile(r"[\w |.^$*+?\[\]()-]*", re.ASCII)  # read alike by Python and by the CLI
 _GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
@@ -111,13 +61,9 @@ def plan(hook_set: HookSet) -> Registration:
             )
         ]
     must_block = tuple(hook.name for hook in hook_set.hooks if hook.on_failure == "block")
-    return Registration(entries, events, must_block, tuple(_missed(by_event)))
-
-
-def _missed(by_event: Mapping[type[Event], Iterable[Hook]]) -> Iterator[str]:
-    for event, hooks in by_event.items():
-        if event.event_name in CALLBACK_NEVER_CALLED.events and any(hook.on_failure != "continue" for hook in hooks):
-            yield event.event_name
+    never_called = ((event.event_name, hooks) for event, hooks in by_event.items() if event.event_name in NEVER_CALLED)
+    missed = tuple(name for name, hooks in never_called if any(hook.on_failure != "continue" for hook in hooks))
+    return Registration(entries, events, must_block, missed)
 
 
 def limit(engine: Engine, event: type[Event], hooks: Iterable[Hook]) -> float:
@@ -150,7 +96,10 @@ def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
     names = getattr(matcher.test, "__self__", None)
     if isinstance(names, frozenset):
         return sorted(names), None
-    if not _is_written(matcher):
+    try:
+        if matcher.matches_all or parse_matcher(matcher.pattern) is not matcher:
+            return None, None
+    except MatcherError:  # `pattern` is the name of a predicate, and not what it tests by
         return None, None
     if _GLOB.fullmatch(matcher.pattern):
         parts = [part.strip() for part in re.split(r"[|,]", matcher.pattern) if part.strip()]
@@ -159,14 +108,6 @@ def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
     if _SHARED_REGEX.fullmatch(matcher.pattern) and "(?" not in matcher.pattern:
         return None, f"(?:{matcher.pattern})"
     return None, None
-
-
-def _is_written(matcher: Matcher) -> bool:
-    """Whether `pattern` is what it tests by, and not the name of a predicate."""
-    try:
-        return not matcher.matches_all and parse_matcher(matcher.pattern) is matcher
-    except MatcherError:
-        return False
 
 
 def unsupported_features(planned: Registration, response: Mapping[str, Any]) -> list[str]:

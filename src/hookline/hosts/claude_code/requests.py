@@ -39,58 +39,47 @@ CanUse = Callable[[CanUseTool], Awaitable[Permission]]
 
 
 class Answering:
-    """Serves requests; `plan` may be replaced while it runs (a second `initialize`)."""
+    """Serves requests: hooks, `can_use_tool` and `servers` answer what is asked of them."""
 
-    def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
-        self._plan = Registration({}, {})
+    def __init__(
+        self,
+        connection: Connection,
+        write: Callable[[bytes], None],
+        hooks: HookSet | None = None,
+        can_use_tool: CanUse | None = None,
+        servers: Mapping[str, InProcess] | None = None,
+    ) -> None:
+        self.plan: Registration = Registration({}, {})
         self._codecs: dict[str, CallbackCodec] = {}
         self._connection = connection
         self._write = write
         self._out: list[bytes] = []
-        self._hooks: FiresAsync = _NoHooks()
+        self._hooks: FiresAsync = hooks or _NoHooks()
         self._permissions = PermissionHooks(self._hooks)
-        self._can_use_tool: CanUse | None = None
-        self._servers: dict[str, InProcess] = {}
+        self._can_use_tool = can_use_tool
+        self._servers = dict(servers or {})
         self.waiting: deque[ControlRequest] = deque()  # not served yet, in order
         self._serving: dict[asyncio.Task[None], str] = {}  # each task's request of the moment
         self._coming = False  # a task that will look at what waits has not begun yet
         self._serve: dict[type[Any], Callable[[Any], Awaitable[Raw]]] = {
-            CanUseTool: self._permission,
-            HookCallback: self._permission_callback,
-            McpMessage: self._mcp,
+            CanUseTool: self._decide,
+            HookCallback: self._permissions.answer_callback,
+            McpMessage: self._call_server,
         }
 
-    def serve(
-        self,
-        *,
-        engine: HookSet | None = None,
-        can_use_tool: CanUse | None = None,
-        servers: Mapping[str, InProcess] | None = None,
-    ) -> None:
-        """Who answers what."""
-        self._hooks = engine or _NoHooks()
-        self._permissions = PermissionHooks(self._hooks)
-        self._can_use_tool = can_use_tool
-        self._servers = dict(servers or {})
-
-    @property
-    def plan(self) -> Registration:
-        """The callbacks that are registered."""
-        return self._plan
-
-    @plan.setter
-    def plan(self, planned: Registration) -> None:
-        self._plan = planned
-        self._codecs = {
-            name: CallbackCodec(kind) for name, kind in planned.events.items() if kind is not PermissionRequest
-        }
+    def register(self, planned: Registration) -> None:
+        """Answer these callbacks from now on, in place of the ones before."""
+        self.plan = planned
+        kinds = {name: kind for name, kind in planned.events.items() if kind is not PermissionRequest}
+        self._codecs = {name: CallbackCodec(kind) for name, kind in kinds.items()}
 
     # ── requests in, answers out ────────────────────────────────────────────────────────────────
 
     def wake(self) -> None:
-        """Requests were put in `waiting`: serve them soon."""
+        """Requests are in `waiting`: have a task look at them soon, which may find them served."""
         if self.waiting and not self._coming:
-            self._call()
+            self._coming = True
+            asyncio.get_running_loop().create_task(self._work())
 
     def cancel(self, request_id: str) -> None:
         """The CLI no longer wants this answer: the hook is told, and stopped."""
@@ -116,11 +105,6 @@ class Answering:
         for server in self._servers.values():
             await server.aclose()
 
-    def _call(self) -> None:
-        """Have a task look at what waits; if the one that serves now does not have to wait itself, it finds nothing."""
-        self._coming = True
-        asyncio.get_running_loop().create_task(self._work())
-
     async def _work(self) -> None:
         self._coming = False
         self._flush()  # what was answered before the task that served had to wait
@@ -129,8 +113,7 @@ class Answering:
         try:
             while waiting:
                 request = waiting.popleft()
-                if waiting and not self._coming:
-                    self._call()
+                self.wake()
                 serving[task] = request.request_id
                 asked = request.request
                 try:
@@ -164,65 +147,47 @@ class Answering:
             problem = ErrorAnswer(f"{type(problem).__name__}: {problem}", "internal_error")
         self._out.append(self._connection.send(Failure(request.request_id, str(problem), problem.code)))
 
-    # ── events as plain lines ───────────────────────────────────────────────────────────────────
-
     def event_line(self, line: bytes) -> None:
         """Answer a line of type `hook_event` with one of type `hook_response`: the other way to ask (seeds/004)."""
-        task = asyncio.get_running_loop().create_task(self._event_line(line))
+        task = asyncio.get_running_loop().create_task(self._answer_line(line))
         self._serving[task] = ""
         task.add_done_callback(lambda done: self._serving.pop(done, None))
 
-    async def _event_line(self, line: bytes) -> None:
-        hooks = _Silent() if isinstance(self._hooks, _NoHooks) else self._hooks
-        self._write(await answer_hooks(hooks, line, LineCodec("message")) + b"\n")
+    async def _answer_line(self, line: bytes) -> None:
+        self._write(await answer_hooks(self._hooks, line, LineCodec("message")) + b"\n")
 
-    # ── permissions ─────────────────────────────────────────────────────────────────────────────
-
-    async def _permission_callback(self, request: HookCallback) -> Raw:
-        return await self._permissions.answer_callback(request)
-
-    async def _permission(self, request: CanUseTool) -> Raw:
+    async def _decide(self, request: CanUseTool) -> Raw:
         if self._can_use_tool is None:
             raise ErrorAnswer("no can_use_tool was given; pass can_use_tool=", "unsupported_request")
         try:
             by_hooks = await self._permissions.decide(request)
-            decided = permission(by_hooks or await self._can_use_tool(request), request)
-            return Raw(msgspec.json.encode(decided))
+            return Raw(msgspec.json.encode(permission(by_hooks or await self._can_use_tool(request), request)))
         except Exception as problem:
             log.exception("can_use_tool failed on `%s`", request.tool_name)
             refusal = {"behavior": "deny", "message": f"the host could not decide: {type(problem).__name__}: {problem}"}
             return Raw(msgspec.json.encode(refusal))
 
-    # ── in-process tools ────────────────────────────────────────────────────────────────────────
-
-    async def _mcp(self, request: McpMessage) -> Raw:
+    async def _call_server(self, request: McpMessage) -> Raw:
+        """What an in-process server answers; a notification is acknowledged."""
         try:
             message = msgspec.json.decode(request.message, type=dict[str, Any])
         except msgspec.DecodeError as problem:
             raise ErrorAnswer(f"not a JSON-RPC message: {problem}", "invalid_request") from None
-        response = await self._served(request.server_name, message)
-        acknowledged = response if response is not None else {"jsonrpc": "2.0", "result": {}}
-        return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
-
-    async def _served(self, name: str, message: dict[str, Any]) -> dict[str, Any] | None:
-        server = self._servers.get(name)
-        if server is None:
-            return rpc_error(message.get("id"), METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
+        name, number = request.server_name, message.get("id")
+        response: dict[str, Any] | None
         try:
-            return await server.handle(message)
+            if name in self._servers:
+                response = await self._servers[name].handle(message)
+            else:
+                response = rpc_error(number, METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
         except Exception as problem:
             log.exception("mcp server `%s` failed", name)
-            return rpc_error(message.get("id"), INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+            response = rpc_error(number, INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+        acknowledged = {"jsonrpc": "2.0", "result": {}} if response is None else response
+        return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
 
 
 class _NoHooks:
-    """A callback without hooks is unknown."""
-
-    async def fire(self, event: Event) -> Verdict:
-        raise ErrorAnswer("there are no hooks here", "unknown_callback")
-
-
-class _Silent:
     """Hooks that there are none of have nothing to say."""
 
     async def fire(self, event: Event) -> Verdict:
@@ -249,8 +214,6 @@ class CallbackCodec:
 
     def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> Raw:
         """A deny on a gate, where the CLI would take an error for silence; elsewhere an error."""
-        if isinstance(problem, ErrorAnswer):
-            raise problem
         reason = refusal(problem, self._kind)
         if not fails_closed(self._kind):
             raise ErrorAnswer(reason, "hook_failed")
@@ -277,8 +240,8 @@ def permission(decided: Permission, request: CanUseTool) -> dict[str, Any]:
 
 # -- what PermissionRequest hooks say to a tool call, for a host that is asked about the same call --------------------
 # Claude Code sends `can_use_tool` and the PermissionRequest callback at the same moment and acts on the first answer
-# (`HOST_RACES_HOOKS`). So the host's own answer is held until the hooks have given theirs, and once they have decided
-# it is not asked for. The two requests name the same `tool_use_id`.
+# (FACTS.md: sdk_permreq_race_host). So the host's own answer is held until the hooks have given theirs, and once they
+# have decided it is not asked for. The two requests name the same `tool_use_id`.
 
 
 ARRIVES_WITHIN = 5.0
@@ -303,7 +266,7 @@ class PermissionHooks:
 
     async def answer_callback(self, request: HookCallback) -> Raw:
         """The callback's answer; waiting callers are told, also when it is cancelled."""
-        codec = _PermissionCodec(claude.trusted_reader(PermissionRequest))
+        codec = _PermissionCodec(PermissionRequest)
         call = self._call(request.tool_use_id or "")
         call.arrived.set()
         try:
@@ -321,11 +284,16 @@ class PermissionHooks:
             agent_id=request.agent_id,
             permission_suggestions=request.permission_suggestions,
         )
-        if not _concerns(self._hooks, event):
+        engine = getattr(self._hooks, "engine", None)
+        if engine is None or not select(event, engine.registry.index):
             return None
-        reply = await self._from_callback(request.tool_use_id) or await self._ask(event)
-        decided = reply.stop or reply.decision in (Decision.ALLOW, Decision.DENY)
-        return reply if decided else None
+        reply = await self._from_callback(request.tool_use_id)
+        if reply is None:
+            codec = _PermissionCodec(PermissionRequest)
+            codec.decode = lambda event: event
+            await answer_hooks(self._hooks, event, codec)
+            reply = codec.reply
+        return reply if reply.stop or reply.decision in (Decision.ALLOW, Decision.DENY) else None
 
     async def _from_callback(self, call_id: str | None) -> Reply | None:
         if not call_id:
@@ -341,11 +309,6 @@ class PermissionHooks:
         finally:
             self._calls.pop(call_id, None)
 
-    async def _ask(self, event: PermissionRequest) -> Reply:
-        codec = _PermissionCodec(lambda event: event)
-        await answer_hooks(self._hooks, event, codec)
-        return codec.reply
-
     def _call(self, call_id: str) -> _Call:
         call = self._calls.get(call_id)
         if call is None:
@@ -355,23 +318,15 @@ class PermissionHooks:
         return call
 
 
-def _concerns(hooks: FiresAsync, event: Event) -> bool:
-    """Whether any hook would be asked about this event."""
-    engine = getattr(hooks, "engine", None)
-    return engine is not None and bool(select(event, engine.registry.index))
+class _PermissionCodec(CallbackCodec):
+    """Remembers in `reply` what was answered, which is a deny until then."""
 
-
-class _PermissionCodec:
-    """Claude Code's words for one question; `reply` is what was answered, and a deny until then."""
-
-    def __init__(self, decode: Any) -> None:
-        self.decode = decode
-        self.reply: Reply = deny("the hooks' answer was no longer waited for")
+    reply: Reply = deny("the hooks' answer was no longer waited for")
 
     def encode(self, reply: Reply, event: Event) -> Raw:
         self.reply = reply
-        return EMPTY if reply is NOTHING else Raw(claude.encode_reply(reply, event))
+        return super().encode(reply, event)
 
     def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> Raw:
         self.reply = deny(refusal(problem, PermissionRequest))
-        return Raw(claude.encode_reply(self.reply, PermissionRequest.event_name))
+        return super().refuse(problem, payload, event)
