@@ -16,7 +16,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, get_type_hints, overload
+from typing import Any, Protocol, get_type_hints, overload
 
 import msgspec
 from msgspec import Struct
@@ -26,8 +26,6 @@ from hookline.errors import HookError, extra
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
 METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Tool(Struct, frozen=True):
@@ -91,39 +89,31 @@ class ToolServer:
         made = [one if isinstance(one, Tool) else tool(one) for one in tools]
         self.tools: dict[str, Tool] = {one.name: one for one in made}
         self._about = {"name": name, "version": "1"}
-        self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "initialize": self._initialize,
-            "ping": lambda params: {},
-            "tools/list": self._list,
-            "tools/call": self._call,
-        }
 
     async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """One JSON-RPC message; a failing tool is a result that says so, never an exception."""
         number, method = message.get("id"), message.get("method")
         if number is None or method is None:
             return None
-        answer = self._methods.get(str(method))
-        if answer is None:
-            return rpc_error(number, METHOD_NOT_FOUND, f"`{method}` is not supported here")
-        params = message.get("params")
-        result = answer(params if isinstance(params, dict) else {})
-        return {"jsonrpc": "2.0", "id": number, "result": await result if inspect.isawaitable(result) else result}
-
-    async def aclose(self) -> None:
-        """Nothing to end."""
-
-    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
-        version = params.get("protocolVersion", PROTOCOL_VERSION)
-        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": self._about}
-
-    def _list(self, params: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "tools": [
+        given = message.get("params")
+        params = given if isinstance(given, dict) else {}
+        result: dict[str, Any] = {}
+        if method == "initialize":
+            version = params.get("protocolVersion", PROTOCOL_VERSION)
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": self._about}
+        elif method == "tools/list":
+            result["tools"] = [
                 {"name": one.name, "description": one.description, "inputSchema": one.input_schema}
                 for one in self.tools.values()
             ]
-        }
+        elif method == "tools/call":
+            result = await self._call(params)
+        elif method != "ping":
+            return rpc_error(number, METHOD_NOT_FOUND, f"`{method}` is not supported here")
+        return {"jsonrpc": "2.0", "id": number, "result": result}
+
+    async def aclose(self) -> None:
+        """Nothing to end."""
 
     async def _call(self, params: dict[str, Any]) -> dict[str, Any]:
         wanted = self.tools.get(str(params.get("name")))
@@ -170,48 +160,42 @@ class Bridged:
     async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
         from mcp.shared.message import SessionMessage
 
-        await self._running()
+        if self._started is None:
+            self._started = asyncio.Event()
+            self._session = asyncio.get_running_loop().create_task(self._run(self._started))
+            self._session.add_done_callback(self._over)
+        await self._started.wait()
         number = message.get("id")
-        future: asyncio.Future[dict[str, Any]] | None = None
-        if number is not None and "method" in message:
-            future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        await self._send.send(SessionMessage(_parsed(message)))
-        if future is None:
+        if number is None or "method" not in message:
+            await self._send.send(SessionMessage(_parsed(message)))
             return None
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
         try:
+            await self._send.send(SessionMessage(_parsed(message)))
             return await future
         finally:
             self._waiting.pop(number, None)
 
-    async def _running(self) -> None:
-        if self._started is None:
-            self._started = asyncio.Event()
-            self._session = asyncio.get_running_loop().create_task(self._run())
-            self._session.add_done_callback(self._over)
-        await self._started.wait()
-
-    async def _run(self) -> None:
+    async def _run(self, started: asyncio.Event) -> None:
         from mcp.shared.memory import create_client_server_memory_streams
 
-        assert self._started is not None
-        async with create_client_server_memory_streams() as (ours, theirs):
+        streams: Any = create_client_server_memory_streams()
+        async with streams as (ours, theirs):
             options = self._server.create_initialization_options()
             serving = asyncio.get_running_loop().create_task(self._server.run(*theirs, options))
             try:
                 receive, self._send = ours
-                self._started.set()
+                started.set()
                 async for answer in receive:
-                    self._answered(answer)
+                    body = answer.message.model_dump(by_alias=True, mode="json", exclude_none=True)
+                    future = self._waiting.get(body.get("id"))
+                    if future is not None and not future.done() and "method" not in body:
+                        future.set_result(body)
                 await serving
             finally:
                 serving.cancel()
                 await asyncio.gather(serving, return_exceptions=True)
-
-    def _answered(self, answer: Any) -> None:
-        body = answer.message.model_dump(by_alias=True, mode="json", exclude_none=True)
-        future = self._waiting.get(body.get("id"))
-        if future is not None and not future.done() and "method" not in body:
-            future.set_result(body)
 
     def _over(self, session: asyncio.Task[None]) -> None:
         problem = None if session.cancelled() else session.exception()

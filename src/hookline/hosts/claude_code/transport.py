@@ -15,6 +15,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -25,6 +26,7 @@ from hookline.errors import CliNotFound
 STDERR_KEPT = 8 * 1024
 GRACE = 5.0
 GRACE_AFTER_TERM = 2.0
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class PeerExit(Struct, frozen=True):
@@ -69,8 +71,8 @@ class _Pipes(asyncio.SubprocessProtocol):
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._stderr = bytearray()
-        self._may_write = asyncio.Event()
-        self._may_write.set()
+        self.may_write = asyncio.Event()
+        self.may_write.set()
         self.over = asyncio.Event()
         self.exited = False
         self._patience: asyncio.TimerHandle | None = None
@@ -78,7 +80,7 @@ class _Pipes(asyncio.SubprocessProtocol):
 
     @property
     def stderr(self) -> str:
-        return self._stderr.decode("utf-8", "replace")
+        return self._stderr.decode("utf-8", "replace")[-STDERR_KEPT:]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.SubprocessTransport", transport)
@@ -92,21 +94,18 @@ class _Pipes(asyncio.SubprocessProtocol):
             del self._stderr[:-STDERR_KEPT]
 
     def pause_writing(self) -> None:
-        self._may_write.clear()
+        self.may_write.clear()
 
     def resume_writing(self) -> None:
-        self._may_write.set()
-
-    async def drained(self) -> None:
-        await self._may_write.wait()
+        self.may_write.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called once the process has ended and its pipes are closed."""
-        self._may_write.set()
+        self.may_write.set()
         self.over.set()
         self._close_pipes()
         code = self.transport.get_returncode() if self.transport else None
-        self._receiver.ended(PeerExit(code, self.stderr[-STDERR_KEPT:]))
+        self._receiver.ended(PeerExit(code, self.stderr))
 
     def process_exited(self) -> None:
         """What it wrote is in the pipe already, so take it; a grandchild that holds the pipe open is not waited for."""
@@ -145,25 +144,19 @@ class Subprocess:
         loop = asyncio.get_running_loop()
         own_session: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {}
         try:
-            _, pipes = await loop.subprocess_exec(
+            _, self._pipes = await loop.subprocess_exec(
                 lambda: _Pipes(receiver), *self.argv, cwd=self._cwd, env=self._env, **own_session
             )
         except OSError as problem:
-            raise CliNotFound(self._cannot_start(problem)) from problem
-        self._pipes = pipes
-
-    def _cannot_start(self, problem: OSError) -> str:
-        if self._cwd is not None and not Path(self._cwd).is_dir():
-            return f"cannot start in `{self._cwd}`: there is no such directory; pass another cwd="
-        return f"cannot start `{self.argv[0]}`: {problem.strerror or problem}; pass cli= or install Claude Code"
+            raise CliNotFound(_why_not(self.argv[0], self._cwd, problem)) from problem
 
     @property
     def pid(self) -> int | None:
-        return self._child.get_pid() if self._pipes and self._pipes.transport else None
+        return self._child.get_pid() if self._pipes else None
 
     @property
     def stderr(self) -> str:
-        return self._pipes.stderr[-STDERR_KEPT:] if self._pipes else ""
+        return self._pipes.stderr if self._pipes else ""
 
     @property
     def _child(self) -> asyncio.SubprocessTransport:
@@ -172,30 +165,28 @@ class Subprocess:
         return self._pipes.transport
 
     def _pipe(self, fd: int) -> Any:
-        return self._child.get_pipe_transport(fd)
+        """The child's end of a descriptor, as long as it is open."""
+        pipe = self._child.get_pipe_transport(fd)
+        return None if pipe is None or pipe.is_closing() else pipe
 
     def write(self, data: bytes) -> None:
-        pipe = self._pipe(0)
-        if pipe is not None and not pipe.is_closing():
+        if pipe := self._pipe(0):
             pipe.write(data)
 
     async def drain(self) -> None:
         if self._pipes is not None:
-            await self._pipes.drained()
+            await self._pipes.may_write.wait()
 
     def pause(self) -> None:
-        pipe = self._pipe(1)
-        if pipe is not None and not pipe.is_closing() and self._pipes is not None and not self._pipes.exited:
+        if (pipe := self._pipe(1)) and self._pipes is not None and not self._pipes.exited:
             pipe.pause_reading()
 
     def resume(self) -> None:
-        pipe = self._pipe(1)
-        if pipe is not None and not pipe.is_closing():
+        if pipe := self._pipe(1):
             pipe.resume_reading()
 
     def end_input(self) -> None:
-        pipe = self._pipe(0)
-        if pipe is not None:
+        if pipe := self._pipe(0):
             pipe.close()
 
     async def close(self, grace: float | None = None) -> None:
@@ -203,38 +194,28 @@ class Subprocess:
         if self._pipes is None:
             return
         if self._closing is None:
-            ending = self._end(self._grace if grace is None else grace)
+            ending = self._end(self._pipes.over, self._grace if grace is None else grace)
             self._closing = asyncio.get_running_loop().create_task(ending)
         await asyncio.shield(self._closing)
 
-    async def _end(self, grace: float) -> None:
-        assert self._pipes is not None
+    async def _end(self, over: asyncio.Event, grace: float) -> None:
+        """A signal to the CLI first; at the end to everything it started."""
         self.end_input()
         self.resume()
-        for wait, then in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
-            if await self._over(wait):
+        for wait, number in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await over.wait()
                 return
-            self._signal(then)
-        await self._pipes.over.wait()
-
-    async def _over(self, wait: float) -> bool:
-        assert self._pipes is not None
-        try:
-            async with asyncio.timeout(wait):
-                await self._pipes.over.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def _signal(self, number: int) -> None:
-        """To the CLI first; at the end to everything it started."""
-        try:
-            if number == _KILL and os.name == "posix":
-                os.killpg(self._child.get_pid(), number)
-            else:
-                self._child.send_signal(number)
-        except ProcessLookupError:
-            return
+            with suppress(ProcessLookupError):
+                if number == _KILL and os.name == "posix":
+                    os.killpg(self._child.get_pid(), number)
+                else:
+                    self._child.send_signal(number)
+        await over.wait()
 
 
-_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+def _why_not(program: str, cwd: str | None, problem: OSError) -> str:
+    if cwd is not None and not Path(cwd).is_dir():
+        return f"cannot start in `{cwd}`: there is no such directory; pass another cwd="
+    return f"cannot start `{program}`: {problem.strerror or problem}; pass cli= or install Claude Code"

@@ -206,7 +206,7 @@ class Listener:
             session = self._sessions[given] = ClientSession(is_shared=is_shared)
             session.connection = asyncio.ensure_future(self._connect(session.send, request.headers))
             try:
-                (await session.connection).when_gone(lambda: self._end(given))
+                (await session.connection).pump.add_done_callback(lambda _: self._end(given))
             except HooklineError:
                 self._sessions.pop(given, None)
                 raise

@@ -93,8 +93,10 @@ def error(id: Id | None, code: int, text: str) -> Message:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}
 
 
-def refused_call(id: Id, params: Mapping[str, Any], why: str) -> Message:
-    """A tool's result that says why the tool did not run, for the model to read."""
+def refused(id: Id, params: Mapping[str, Any], why: str, *, is_call: bool, code: int = INTERNAL_ERROR) -> Message:
+    """Why a request was refused: for a call a tool's result, which the model reads, else an error."""
+    if not is_call:
+        return error(id, code, why)
     kind = {"resultType": "complete"} if is_stateless(params) else {}
     return result(id, {**kind, "content": [text_block(why)], "isError": True})
 

@@ -17,8 +17,8 @@ from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
 from hookline.events import SessionStart
 from hookline.hosts.gateway.gateway import Gateway
+from hookline.hosts.gateway.judging import Send
 from hookline.hosts.gateway.messages import MOST_BYTES, PARSE_ERROR, Message, encode_message, error, read_messages
-from hookline.hosts.gateway.questions import Send
 from hookline.processes.loop import read_lines
 from hookline.processes.service.client import write_all
 from hookline.processes.spawn import Child, ProcessSpec, spawn
@@ -32,19 +32,13 @@ _LAST_ANSWERS = 10.0
 
 
 class Upstream(Protocol):
-    """A server that can be reached."""
+    """A server that can be reached; `receive` goes on until it is gone, `close` says how it ended."""
 
-    async def send(self, message: Message) -> None:
-        """Send it a message."""
-        ...
+    async def send(self, message: Message) -> None: ...
 
-    def receive(self) -> AsyncIterator[Message]:
-        """What it sends, until it is gone."""
-        ...
+    def receive(self) -> AsyncIterator[Message]: ...
 
-    async def close(self) -> str:
-        """End it; what is to be said about how it ended."""
-        ...
+    async def close(self) -> str: ...
 
 
 class Pipe:
@@ -129,24 +123,20 @@ class ServerConnection:
     def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
         self.gateway: Gateway = gateway
         self._upstream = upstream
-        self._pump = asyncio.create_task(_serve_server(gateway, upstream))
+        self.pump: asyncio.Task[None] = asyncio.create_task(self._serve_server())
+        """Is done when the server is gone; then this is to be closed."""
         self._end: asyncio.Task[str] | None = None
 
     @classmethod
     async def open(cls, gateway_for: Callable[[Send], Gateway], upstream: Upstream) -> ServerConnection:
         """Begin; the hooks are told first."""
         gateway = gateway_for(upstream.send)
-        await gateway.tell(SessionStart)
+        await gateway.judge.tell(SessionStart)
         return cls(gateway, upstream)
 
-    def when_gone(self, then: Callable[[], object]) -> None:
-        """What is to happen when the server is gone; it should `close` this."""
-        self._pump.add_done_callback(lambda _: then())
-
-    async def until_gone(self, other: asyncio.Task[None]) -> bool:
-        """Wait until the server is gone or `other` is done; whether it is the server."""
-        await asyncio.wait({other, self._pump}, return_when=asyncio.FIRST_COMPLETED)
-        return self._pump.done()
+    async def _serve_server(self) -> None:
+        async for message in self._upstream.receive():
+            await _pass_on(message, self.gateway.from_server)
 
     async def close(self) -> str:
         """End the server and answer what is under way; how it ended. A second call waits for the first."""
@@ -155,9 +145,9 @@ class ServerConnection:
 
     async def _close(self) -> str:
         how = await self._upstream.close()
-        await asyncio.wait({self._pump}, timeout=_GRACE)
+        await asyncio.wait({self.pump}, timeout=_GRACE)
         await self.gateway.end(how)
-        self._pump.cancel()
+        self.pump.cancel()
         return how
 
 
@@ -167,7 +157,8 @@ async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, 
     connection = await ServerConnection.open(lambda to_server: gateway_for(client.send, to_server), upstream)
     from_client = asyncio.create_task(_serve_client(connection.gateway, client, source))
     try:
-        has_left = not await connection.until_gone(from_client)
+        await asyncio.wait({from_client, connection.pump}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = not connection.pump.done()
         if has_left:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(connection.gateway.idle.wait(), _LAST_ANSWERS)
@@ -189,11 +180,6 @@ async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:
             continue
         for message in messages:
             await _pass_on(message, gateway.from_client)
-
-
-async def _serve_server(gateway: Gateway, upstream: Upstream) -> None:
-    async for message in upstream.receive():
-        await _pass_on(message, gateway.from_server)
 
 
 async def _pass_on(message: Message, take: Send) -> None:

@@ -1,0 +1,443 @@
+"""What hooks decide: whether a call may be made and with what, what the client gets of its result, who asks whom.
+
+A hook's `ask` is put in the way of the client's protocol era. Until 2025-11-25 the question is a request to the
+client. Since 2026-07-28 it is a result that asks for input, and the client makes the same call again with the answer:
+what must be remembered meanwhile travels in a sealed state, which fits that very call, once, and not for long. A no is
+final.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+
+from hookline.core.engine import Verdict
+from hookline.core.engine.composition import answer_seconds
+from hookline.core.engine.engine import FiresAsync, ask_people
+from hookline.display import block, one_line
+from hookline.events import (
+    Elicitation,
+    ElicitationResult,
+    Event,
+    PermissionRequest,
+    PostModelCall,
+    PostToolUse,
+    PostToolUseFailure,
+    PreModelCall,
+    PreToolUse,
+    SessionEnd,
+    SessionStart,
+)
+from hookline.events.frozen import thaw
+from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
+from hookline.hosts.gateway.pins import Pins
+from hookline.hosts.host import mcp_name
+from hookline.hosts.judged_calls import take
+from hookline.replies import NOTHING, Decision, Reply, deny
+
+log: logging.Logger = logging.getLogger("hookline.mcp")
+_KEY = "hookline"
+_SERVER_SECONDS = 600.0
+_MOST_SHOWN = 2_000
+_MOST_QUESTIONS = 30
+"""How often a server may ask something between two requests of the client."""
+_ELICIT, _SAMPLE = "elicitation/create", "sampling/createMessage"
+_BUSY = ("working", "submitted", "input_required")
+
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Judge:
+    """Sends events of one session through the hooks."""
+
+    def __init__(self, hooks: FiresAsync, server: str, ask_seconds: float) -> None:
+        self._hooks, self.server, self.ask_seconds = hooks, server, ask_seconds
+        self._who: dict[str, Any] = {
+            "session_id": f"mcp-{server}-{os.urandom(6).hex()}", "cwd": os.getcwd()  # noqa: PTH109 - as text
+        }  # fmt: skip
+
+    async def __call__(self, kind: type[Event], /, **fields: Any) -> Reply:
+        """The hooks' reply; what cannot be judged is denied, and where nothing can be prevented any more it raises."""
+        event = kind(**self._who, **fields)
+        try:
+            return within_rules(reply_for(await self._hooks.fire(event)), event)
+        except (Exception, SystemExit) as problem:
+            if not fails_closed(event):
+                raise
+            log.warning("hooks on %s could not be asked: %s", kind.event_name, problem)
+            return deny(refusal(problem, event))
+
+    async def ask_people(self, fields: dict[str, Any], reply: Reply) -> Reply | None:
+        """The answer of a person who is asked elsewhere; `None` if there is no one."""
+        event = PreToolUse(**self._who, **fields)
+        seconds = answer_seconds.set(self.ask_seconds)
+        try:
+            said = await ask_people(
+                self._hooks, Verdict(event, reply, chosen=getattr(self._hooks, "hooks", ()), known=())
+            )
+        finally:
+            answer_seconds.reset(seconds)
+        return said if isinstance(said, Reply) else None
+
+    async def tell(self, kind: type[SessionStart | SessionEnd]) -> None:
+        """Let the hooks know that the session begins or ends; one that fails then holds up nothing."""
+        try:
+            await self(kind)
+        except Exception as problem:  # noqa: BLE001 - whatever it was, nothing is let through by it
+            log.warning("hooks on %s could not be asked: %s", kind.event_name, problem)
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------------
+
+
+class ServerCall(msgspec.Struct, eq=False):
+    """A tool call under way: as the client made it, and as it was let through."""
+
+    id: Id
+    params: dict[str, Any]
+    tool: str
+    arguments: dict[str, Any]
+    judged: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    approved: bool = False
+    by_host: bool = False
+    """Whether the host's own hook has judged it."""
+    started: float = 0.0
+
+    @property
+    def identity(self) -> str:
+        """What an approval is for: the tool, what it was called with, and what would run."""
+        return hashlib.sha256(msgspec.json.encode([self.tool, self.arguments, self.judged], order="sorted")).hexdigest()
+
+
+class HostNotes(msgspec.Struct, frozen=True):
+    """The host in front of the client, whose own hook asks the same hooks: what it has judged is not judged again."""
+
+    name: str
+    source: tuple[str, ...]
+    sees_results: bool
+    """Whether its hook can replace a result."""
+
+
+class CallJudge:
+    """Judges the calls of one server; `elicit` asks the person in the older era."""
+
+    def __init__(
+        self, judge: Judge, pins: Pins, questions: ServerQuestions,
+        elicit: Callable[[dict[str, Any], float], Awaitable[Message]], host: HostNotes | None,
+    ) -> None:  # fmt: skip
+        self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
+        self._approvals = PersonalApprovals(judge.ask_seconds)
+        self.tasks: dict[Any, ServerCall] = {}
+        """The calls whose result a task will have, by its id."""
+        self.declared: dict[str, Any] = {}
+
+    def _about(self, call: ServerCall, given: dict[str, Any]) -> dict[str, Any]:
+        """What events say of a call; a record says besides which definition of the tool it was."""
+        server = self._judge.server
+        about = {"mcp": {"server": server, "tool": self._pins.digest(call.tool)}}
+        return {"tool_name": mcp_name(server, call.tool), "tool_input": given, "extra": about}
+
+    async def admit(self, call: ServerCall) -> ServerCall | str | dict[str, Any]:
+        """The call as it may be made; else why not, or the result that asks the person first."""
+        if (problem := self._pins.problem(call.tool)) is not None:
+            self._pins.refuse(call.tool)
+            return f"`{call.tool}` was denied: {problem}"
+        state, said, call.params = self._approvals.resume(call.params)
+        if (objection := await self._questions.judge_answers(call.params)) is not None:
+            return f"`{call.tool}` was denied: {objection}"
+        host, event = self._host, self._about(call, call.arguments)
+        call.by_host = host is not None and take(host.name, host.source, call.tool, call.arguments)
+        reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
+        if reply.decision in (Decision.DENY, Decision.DEFER):
+            return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
+        if reply.input is not None:
+            call.judged = thaw(reply.input)
+            if problems := wire.misfits(call.judged, self._pins.schema(call.tool, "inputSchema") or {}):
+                return f"`{call.tool}` was denied: a hook's rewrite does not fit the tool: {'; '.join(problems)}"
+        call.notes = reply.context
+        if reply.decision is Decision.ASK:
+            approved = self._approvals.is_approved(state, said, call.identity)
+            outcome = await self._ask(call, {**event, "tool_input": call.judged}, reply, approved=approved)
+            if outcome is not None:
+                return outcome
+            call.approved = True
+        call.started = time.perf_counter()
+        return call
+
+    async def _ask(
+        self, call: ServerCall, event: dict[str, Any], reply: Reply, *, approved: bool | None
+    ) -> str | dict[str, Any] | None:
+        """Why an `ask` is refused, or the result that asks; `None` if it is approved."""
+        why = reply.reason or "a hook wants an approval"
+        if approved is None:
+            permission = await self._judge(PermissionRequest, **event)
+            if permission.decision is not Decision.PASS:
+                approved = permission.decision is Decision.ALLOW and permission.input is None
+                why = permission.reason or why
+        if approved is None:
+            if not can_ask(call.params, self.declared):
+                said = await self._judge.ask_people(event, reply)
+                if said is None:
+                    return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
+                return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
+            asked = question(event["tool_name"], call.judged, why)
+            if wire.is_stateless(call.params):
+                return self._approvals.ask(asked, call.identity, call.params.get("requestState"))
+            approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
+        return None if approved else f"`{call.tool}` was not approved: {why}"
+
+    async def pass_questions(
+        self, id: Id, call: ServerCall | None, params: dict[str, Any], value: dict[str, Any]
+    ) -> Message:
+        """A result by which the server asks for input, if hooks allow it; an approved call stays approved."""
+        objection = await self._questions.judge_requests(value)
+        if objection is not None:
+            return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
+        return wire.result(id, self._approvals.keep(value, call.identity) if call and call.approved else value)
+
+    async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
+        """What the client gets of a call's answer."""
+        value = message.get("result")
+        if isinstance(value, dict) and self._is_task(call, value):
+            return message
+        took = (time.perf_counter() - call.started) * 1000
+        event = {**self._about(call, call.judged), "tool_use_id": str(call.id), "duration_ms": took}
+        if not isinstance(value, dict):
+            failure = message.get("error")
+            text = str(failure.get("message")) if isinstance(failure, dict) else "the server gave no result"
+            await self._judge(PostToolUseFailure, **event, error=text)
+            return message if isinstance(failure, dict) else wire.error(id, wire.INTERNAL_ERROR, text)
+        value = wire.strip_result(value)
+        if call.by_host and self._host is not None and self._host.sees_results:
+            return {**message, "result": wire.add_notes(value, call.notes)}
+        if value.get("isError"):
+            reply = await self._judge(PostToolUseFailure, **event, error=wire.text_of(value))
+        else:
+            reply = await self._judge(PostToolUse, **event, tool_response=value)
+        if reply.output is not msgspec.UNSET:
+            value = wire.replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
+        objections = reply.reasons if reply.decision is Decision.DENY else ()
+        stops = (f"a hook stops the agent: {reply.stop_reason or ''}",) if reply.stop else ()
+        return {**message, "result": wire.add_notes(value, (*call.notes, *objections, *stops, *reply.context))}
+
+    def _is_task(self, call: ServerCall, value: dict[str, Any]) -> bool:
+        """Whether the result is still to come; it is judged when the client fetches it."""
+        if isinstance(task := value.get("task", value if value.get("resultType") == "task" else None), dict):
+            self.tasks[str(task.get("taskId"))] = call
+            return "content" not in value
+        return value.get("status") in _BUSY and "content" not in value
+
+
+# -- what hooks ask of the person --------------------------------------------------------------------------------------
+
+
+class State(msgspec.Struct):
+    """What is sealed: the call, until when it holds, the server's own state, and whether a person said yes already."""
+
+    call: str
+    until: float
+    nonce: str
+    server: Any = None
+    approved: bool = False
+
+
+class PersonalApprovals:
+    """The questions of one gateway."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._secret = os.urandom(32)
+        self._used: set[str] = set()
+
+    def resume(self, params: dict[str, Any]) -> tuple[State | None, Any, dict[str, Any]]:
+        """Our state in a call that comes back, the answer to our question, and the call as the server should see it."""
+        state = self._open(params.get("requestState"))
+        if state is None:
+            return None, None, params
+        answers = dict(params.get("inputResponses") or {})
+        answer = answers.pop(_KEY, None)
+        rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
+        if state.server is not None:
+            rest["requestState"] = state.server
+        return state, answer, {**rest, "inputResponses": answers} if answers else rest
+
+    def is_approved(self, state: State | None, answer: Any, call: str) -> bool | None:
+        """Whether a person approved this call; `None` if no one was asked."""
+        if state is None:
+            return None
+        is_fresh = state.nonce not in self._used
+        self._used.add(state.nonce)
+        fits = is_fresh and state.call == call and state.until > time.time()
+        return fits and (state.approved or says_yes(answer))
+
+    def ask(self, question: Mapping[str, Any], call: str, server_state: Any) -> dict[str, Any]:
+        """The result that asks for input."""
+        state = self._seal(State(call, time.time() + self._seconds, os.urandom(8).hex(), server_state))
+        asked = {_KEY: {"method": "elicitation/create", "params": {"mode": "form", **question}}}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+
+    def keep(self, value: Mapping[str, Any], call: str) -> dict[str, Any]:
+        """A result by which the server asks for input in an approved call: the approval holds when that comes back."""
+        until = time.time() + _SERVER_SECONDS
+        state = State(call, until, os.urandom(8).hex(), value.get("requestState"), approved=True)
+        return {**value, "requestState": self._seal(state)}
+
+    def _seal(self, state: State) -> str:
+        body = msgspec.json.encode(state)
+        return base64.urlsafe_b64encode(hmac.digest(self._secret, body, "sha256") + body).decode()
+
+    def _open(self, text: Any) -> State | None:
+        """Our own state; `None` if it is the server's, or forged."""
+        try:
+            data = base64.urlsafe_b64decode(text.encode())
+        except (AttributeError, ValueError):
+            return None
+        seal, body = data[:32], data[32:]
+        if not hmac.compare_digest(seal, hmac.digest(self._secret, body, "sha256")):
+            return None
+        return msgspec.json.decode(body, type=State)
+
+
+def question(tool: str, arguments: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """What the person is shown: what would run, and why it is asked about."""
+    call = one_line(f"{tool} {msgspec.json.encode(arguments).decode()}", _MOST_SHOWN)
+    approve = {"type": "boolean", "title": "Let it run", "default": False}
+    schema = {"type": "object", "properties": {"approve": approve}, "required": ["approve"]}
+    return {"message": f"{call}\n{block(why)}", "requestedSchema": schema}
+
+
+def says_yes(answer: Any) -> bool:
+    """Whether an elicitation was answered with a clear yes."""
+    content = answer.get("content") if isinstance(answer, dict) and answer.get("action") == "accept" else None
+    return isinstance(content, dict) and content.get("approve") is True
+
+
+def can_ask(params: Mapping[str, Any], declared: Mapping[str, Any]) -> bool:
+    """Whether the client declared elicitation by form: in this request, or when it initialized."""
+    found = wire.meta_of(params).get(wire.CAPABILITIES) if wire.is_stateless(params) else declared
+    ways = found.get("elicitation") if isinstance(found, dict) else None
+    return isinstance(ways, dict) and (not ways or "form" in ways)
+
+
+# -- what the server asks --------------------------------------------------------------------------------------------
+
+
+class ServerQuestions:
+    """What a server asks of the user (elicitation) or of the client's model (sampling): events, as are the answers.
+
+    `start` takes what has to wait for hooks.
+    """
+
+    def __init__(
+        self, judge: Judge, to_client: Send, to_server: Send, start: Callable[[Coroutine[Any, Any, None]], object]
+    ) -> None:
+        self._judge, self._to_client, self._to_server, self._start = judge, to_client, to_server, start
+        self._waiting: dict[Id, Message] = {}
+        self.in_a_row: int = 0
+        """How often the server has asked since the client's last request."""
+
+    async def asked(self, id: Id, message: Message) -> None:
+        """Take a request of the server's."""
+        if id in self._waiting:
+            await self._to_server(wire.error(id, wire.INVALID_REQUEST, f"a request with the id `{id}` is under way"))
+        elif message["method"] not in (_ELICIT, _SAMPLE):
+            self._waiting[id] = message
+            await self._to_client(message)
+        elif self.in_a_row >= _MOST_QUESTIONS:
+            await self._to_server(wire.error(id, wire.REFUSED, f"more than {_MOST_QUESTIONS} questions in a row"))
+        else:
+            self.in_a_row += 1
+            self._waiting[id] = message
+            self._start(self._ask(id, message))
+
+    async def _ask(self, id: Id, message: Message) -> None:
+        outcome = await self._judge_request(message)
+        if outcome is None:
+            await self._to_client(message)
+        else:
+            del self._waiting[id]
+            await self._to_server(_answer_to(id, outcome))
+
+    def answered(self, id: Id | None, message: Message) -> bool:
+        """Take an answer of the client's, if the server asked for it."""
+        asked = None if id is None else self._waiting.pop(id, None)
+        if id is not None and asked is not None:
+            self._start(self._answer(id, asked["method"], message))
+        return asked is not None
+
+    async def _answer(self, id: Id, method: str, message: Message) -> None:
+        value = message.get("result")
+        outcome = await self._judge_answer(method, value) if isinstance(value, dict) else None
+        await self._to_server(message if outcome is None else _answer_to(id, outcome))
+
+    async def judge_requests(self, value: Mapping[str, Any]) -> str | None:
+        """Why the questions in a result must not be put to the client."""
+        asked = value.get("inputRequests")
+        for one in asked.values() if isinstance(asked, dict) else ():
+            if not isinstance(one, dict) or await self._judge_request(one) is not None:
+                return "a hook refused what the server asks for"
+        return None
+
+    async def judge_answers(self, params: Mapping[str, Any]) -> str | None:
+        """Why the answers in a call that comes back must not be given to the server."""
+        given = params.get("inputResponses")
+        for one in given.values() if isinstance(given, dict) else ():
+            method = _ELICIT if isinstance(one, dict) and "action" in one else _SAMPLE
+            if not isinstance(one, dict) or await self._judge_answer(method, one) is not None:
+                return "a hook refused an answer to the server"
+        return None
+
+    async def _judge_request(self, message: Message) -> dict[str, Any] | str | None:
+        """What to answer the server with, a refusal as a text; `None` if the client is to be asked."""
+        params = wire.params_of(message)
+        if message.get("method") == _ELICIT:
+            reply = await self._judge(
+                Elicitation, mcp_server_name=self._judge.server, message=str(params.get("message") or ""),
+                mode=str(params.get("mode") or "form"), url=params.get("url"),
+                requested_schema=params.get("requestedSchema"),
+            )  # fmt: skip
+            return _in_users_place(reply)
+        if message.get("method") == _SAMPLE:
+            reply = await self._judge(PreModelCall, model=self._judge.server, messages=params.get("messages") or [])
+            return reply.reason or "denied" if reply.decision is Decision.DENY else None
+        return None
+
+    async def _judge_answer(self, method: str, value: dict[str, Any]) -> dict[str, Any] | str | None:
+        """What the server gets instead of the client's answer; `None` if that is to stay."""
+        if method == _ELICIT:
+            given = {"action": str(value.get("action") or "cancel"), "content": value.get("content")}
+            return _in_users_place(await self._judge(ElicitationResult, mcp_server_name=self._judge.server, **given))
+        if method == _SAMPLE:
+            content = value.get("content")
+            text = str(content.get("text", "")) if isinstance(content, dict) else msgspec.json.encode(content).decode()
+            reply = await self._judge(PostModelCall, model=str(value.get("model", "")), text=text)
+            if reply.decision is Decision.DENY:
+                return reply.reason or "denied"
+            if reply.output is not msgspec.UNSET:
+                return {**value, "content": {"type": "text", "text": str(reply.output)}}
+        return None
+
+
+def _in_users_place(reply: Reply) -> dict[str, Any] | None:
+    """What hooks answer to an elicitation."""
+    if reply.decision is Decision.DENY:
+        return {"action": "decline"}
+    more = reply.specific
+    if more is None or more.action is None:
+        return None
+    return {"action": more.action} | ({} if more.content is None else {"content": more.content})
+
+
+def _answer_to(id: Id, outcome: dict[str, Any] | str) -> Message:
+    return wire.error(id, wire.REFUSED, outcome) if isinstance(outcome, str) else wire.result(id, outcome)
