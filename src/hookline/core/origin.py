@@ -1,10 +1,24 @@
-"""Whether a web request comes from a page of this machine's own server. Pure."""
+"""Whether a web request comes from a page of this machine's own server, and what each answer to one says. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+        " font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What every answer says: no code but our own files, no other origin, nothing kept."""
 
 
 def foreign(headers: Mapping[str, str], port: int) -> str:

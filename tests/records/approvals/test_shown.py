@@ -3,7 +3,7 @@
 import json
 
 from hookline.records.approvals.questions import AskedCall, AskedQuestion
-from hookline.records.approvals.web import shown
+from hookline.records.approvals.server import shown
 
 
 def parts(tool_input: object) -> list[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hookline.records.approvals.config import (
+from hookline.records.approvals.inbox import (
     AppriseChannel,
     MailChannel,
     NtfyChannel,

@@ -15,7 +15,7 @@ from hookline.errors import ConfigError
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
 from hookline.processes.watch import SharedDeadline
-from hookline.records.approvals.config import approval_problems
+from hookline.records.approvals.inbox import approval_problems
 from hookline.settings.check import check, check_hooks
 from hookline.settings.files import Problem
 

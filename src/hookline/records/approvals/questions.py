@@ -63,16 +63,12 @@ def unbound(
         ("key_not_bound", keys.get(grant.by) != grant.key),
         ("principal_mismatch", use.session != asked.session),
         ("event_phase_mismatch", use.event != asked.event),
-        ("payload_mismatch", _content(use) != _content(asked)),
+        ("payload_mismatch", any(getattr(use, name) != getattr(asked, name) for name in _CONTENT)),
         ("approval_outside_validity", not grant.issued <= at < grant.expires),
         ("comparison_unavailable", policy_holds is None),
         ("release_not_served_at_decision", not policy_holds),
     )
     return next((name for name, fails in checks if fails), "")
-
-
-def _content(call: AskedCall) -> tuple[str, ...]:
-    return call.agent, call.cwd, call.tool, call.input
 
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
@@ -82,6 +78,7 @@ MOST_OPEN = 200
 """More open questions than any person reads: what is asked beyond is denied."""
 
 _MOST_TEXT, _MOST_BEFORE = 4_000, 20
+_CONTENT = ("agent", "cwd", "tool", "input")
 
 State = Literal["open", "yes", "no", "used", "expired"]
 
@@ -200,7 +197,9 @@ class Questions:
     def get(self, id: str) -> AskedQuestion | None:
         """A question as it is now."""
         one = self._all.get(id)
-        if one is not None and one.state in ("open", "yes") and self._is_over(one):
+        if one is None or one.state not in ("open", "yes"):
+            return one
+        if self._clock() >= one.until or self._steady() >= self._ends[one.id]:
             one.state = "expired"
         return one
 
@@ -211,9 +210,6 @@ class Questions:
             if self.get(name) and one.state not in ("open", "yes") and now - one.until > KEPT_SECONDS:
                 del self._all[name], self._ends[name]
         return sorted(self._all.values(), key=lambda one: one.made)
-
-    def _is_over(self, one: AskedQuestion) -> bool:
-        return self._clock() >= one.until or self._steady() >= self._ends[one.id]
 
     # -- keeping -------------------------------------------------------------------------------------------------
 

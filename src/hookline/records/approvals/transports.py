@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import HooklineError, MissingExtra
-from hookline.records.approvals.config import (
+from hookline.records.approvals.inbox import (
     AppriseChannel,
     ApprovalSettings,
     MailChannel,

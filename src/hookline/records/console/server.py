@@ -21,10 +21,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.origin import foreign
+from hookline.core.origin import HEADERS, foreign
 from hookline.errors import HooklineError, MissingExtra
 from hookline.guards.flow import history
-from hookline.records.approvals.web import HEADERS
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.jobs import Broadcast, Follower, ReplaySubprocess
