@@ -400,8 +400,7 @@ MAY_LIST_EVENTS = {
     "hosts": "a host's own names for events, and what it does on each, are facts of that host",
     "agent.stream_json.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
     "cli.commands.demo.timeline": "the demo's words for the three events of its own story",
-    "records.telemetry.metrics": "the events before and after one tool call, between which it is timed",
-    "records.telemetry.otel": "the events that end a tool call, and the kind of error each means",
+    "records.telemetry": "the events before and after one tool call, and the kind of error that each end of one means",
 }
 """Who may keep a table of event names outside `events`, and why."""
 

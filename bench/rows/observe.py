@@ -17,7 +17,7 @@ from hookline import Hooks, deny
 from hookline.events import PreToolUse
 from hookline.records.audit.log import AuditLog
 from hookline.records.replay.compare import replay
-from hookline.records.telemetry.metrics import Metrics
+from hookline.records.telemetry import Metrics
 
 EVENTS = 200  # fired in a row, within one batch of the audit log
 ROUNDS = 25

@@ -11,8 +11,7 @@ from hookline.errors import AuditError
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.members import MachineKey, TeamKey, log_origin, vkey_of, witness_name
 from hookline.records.audit import AuditFile
-from hookline.records.audit.checkpoint import Checkpoints
-from hookline.records.audit.signing import COSIGNATURE, verified_note, vkey
+from hookline.records.audit.checkpoint import COSIGNATURE, Checkpoints, verified_note, vkey
 
 
 def lines(path: Path, count: int) -> list[bytes]:

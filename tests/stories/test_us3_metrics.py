@@ -13,7 +13,7 @@ from hookline import Hooks, Verdict
 from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.core.engine import Notice
-from hookline.records.telemetry.metrics import Metrics
+from hookline.records.telemetry import Metrics
 from tests.environ import clean_environ
 from tests.stories.playing import WAYS, Played, Story, play
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hookline import Hooks
 from hookline.events import SessionEnd
-from hookline.records.telemetry.metrics import Metrics
+from hookline.records.telemetry import Metrics
 
 hooks = Hooks()
 metrics = hooks.observe(Metrics(), inline=True)

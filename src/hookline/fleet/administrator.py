@@ -72,11 +72,9 @@ class HubFolder:
         write_atomically(self.users_path, msgspec.json.format(known, indent=1))
 
     def write_address(self, address: HubAddress) -> None:
-        """Let other commands find the hub."""
         write_atomically(self.path / "hub.json", msgspec.json.encode(address))
 
     def address(self) -> HubAddress:
-        """Where the hub runs."""
         try:
             return msgspec.json.decode((self.path / "hub.json").read_bytes(), type=HubAddress)
         except (OSError, msgspec.DecodeError):
@@ -93,12 +91,10 @@ class Administrator:
 
     @classmethod
     async def connect(cls, path: Path) -> Administrator:
-        """The administrator of the hub whose folder this is."""
         folder = HubFolder(path)
         return cls(folder, await connect(folder.address().url, seed=folder.seed_path, name="hookline-admin"))
 
     async def close(self) -> None:
-        """End the connection."""
         with contextlib.suppress(Exception):
             await self._client.close()
 
@@ -150,7 +146,6 @@ class Administrator:
     # -- policy --------------------------------------------------------------------------------------------------
 
     async def rollout(self) -> Rollout | None:
-        """The rollout that is under way or was the last."""
         return await read_rollout(self.js)
 
     async def rollouts(self) -> list[Rollout]:
@@ -244,16 +239,13 @@ class FleetPages:
                 await asyncio.sleep(SECONDS)
 
     def logs(self) -> list[Path]:
-        """The mirrors."""
         ledger = Ledger(self.folder / "audit")
         return [ledger.mirror(machine).path for machine in ledger.machines()]
 
     def machines(self) -> dict[str, Any]:
-        """One row for each machine, those that need attention first."""
         return {"problem": self.problem, "machines": [_shown(row) for row in self._rows]}
 
     def rollouts(self) -> dict[str, Any]:
-        """Every step, the newest first."""
         return {"problem": self.problem, "rollouts": steps(self._steps, self._rows)}
 
 

@@ -239,7 +239,6 @@ class GovernedHooks(Hooks):
 
     @property
     def services(self) -> Services:
-        """What a host gives both sets' hooks to work with."""
         return self.own.services
 
     @services.setter
@@ -252,11 +251,9 @@ class GovernedHooks(Hooks):
         return (*self.policy.hooks, *self.own.hooks)
 
     def on(self, *events: Any, **options: Unpack[Options]) -> Any:
-        """Register a function in the user's set."""
         return self.own.on(*events, **options)
 
     def add(self, *things: Any, **options: Unpack[Options]) -> tuple[Hook, ...]:
-        """Register hooks in the user's set."""
         return self.own.add(*things, **options)
 
     def remove(self, name: str) -> Hook:
@@ -301,7 +298,6 @@ class GovernedHooks(Hooks):
         )  # fmt: skip
 
     async def aclose(self, limit: float = 5.0) -> list[Outcome]:
-        """End both sets."""
         late = await self.engine.background.drain(limit)
         for part in (self.policy, *self._replaced, self.own):
             late += await part.aclose(0.0)

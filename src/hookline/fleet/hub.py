@@ -111,7 +111,6 @@ class Hub:
             ) from None
 
     async def stop(self) -> None:
-        """End everything in good order."""
         await end(*self._tasks)
         if self._admin is not None:
             await self._admin.close()
@@ -120,14 +119,12 @@ class Hub:
 
     @property
     def admin(self) -> Administrator:
-        """Its administrator, over the hub's own connection."""
         if self._admin is None:
             raise FleetError("the hub is not running; start it with `hookline fleet hub`")
         return self._admin
 
     @property
     def js(self) -> JetStreamContext:
-        """JetStream, once started."""
         return self.admin.js
 
     async def _provision(self) -> None:

@@ -269,7 +269,6 @@ class Leaf:
             await asyncio.sleep(STATUS_SECONDS)
 
     async def report(self) -> Status:
-        """Tell the hub how this machine stands."""
         status = await asyncio.to_thread(self.status)
         await asyncio.to_thread(self._sign_log)
         subject = f"$KV.{wire.STATUS_BUCKET}.{self.enrolment.machine}"
@@ -286,7 +285,6 @@ class Leaf:
                 log.warning("%s", problem)
 
     def status(self) -> Status:
-        """How this machine stands."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Status(
             machine=self.enrolment.machine, name=self.enrolment.name, time=now, hookline=version("hookline"),

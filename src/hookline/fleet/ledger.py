@@ -18,12 +18,10 @@ from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.fleet.members import TeamKey, vkey_of, witness_name
-from hookline.records.audit.anchor import Head, write_head
 from hookline.records.audit.chain import Link, follow, link_of
-from hookline.records.audit.checkpoint import LogTree, TreeHead
+from hookline.records.audit.checkpoint import LogTree, TreeHead, signature_line, verified_note
 from hookline.records.audit.log_file import append_durably, last_line, last_line_in
-from hookline.records.audit.signing import signature_line, verified_note
-from hookline.records.audit.verification import lines_of
+from hookline.records.audit.verification import Head, lines_of, write_head
 
 Outcome = Literal["new", "known"]
 _MOST_ASIDE = 100
@@ -62,7 +60,6 @@ class Mirror:
 
     @property
     def last(self) -> Link:
-        """Where the mirrored chain stands."""
         return _end_of(self.path) if self._last is None else self._last
 
     def take(self, block: bytes) -> tuple[Outcome, list[ChainProblem]]:
@@ -99,7 +96,6 @@ class Mirror:
         return [] if ends is not None and ends.seq < self.last.seq and self.holds(ends) else lines
 
     def holds(self, link: Link) -> bool:
-        """Whether the mirror has a record."""
         if link == self.last:
             return True
         if self._hashes is None:
@@ -181,7 +177,6 @@ class Ledger:
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, machine: str) -> Mirror:
-        """A machine's log."""
         if machine not in self._mirrors:
             self._mirrors[machine] = Mirror(self.folder, machine)
         return self._mirrors[machine]
@@ -191,7 +186,6 @@ class Ledger:
         return sorted(path.name.removesuffix(".jsonl") for path in logs_below(self.folder))
 
     def problems(self) -> list[ChainProblem]:
-        """Everything that is wrong with any chain."""
         return [problem for machine in self.machines() for problem in self.mirror(machine).problems()]
 
 

@@ -73,13 +73,11 @@ class Machine:
         return (self.folder / "machine.json").exists()
 
     def enrol(self, enrolment: Enrolment, seed: str) -> None:
-        """Keep who this machine is from now on."""
         private_folder(self.folder)
         write_atomically(self.seed_path, seed.encode(), durable=True)
         write_atomically(self.folder / "machine.json", msgspec.json.encode(enrolment), durable=True)
 
     def enrolment(self) -> Enrolment:
-        """Who this machine is."""
         path = self.folder / "machine.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=Enrolment)
@@ -120,7 +118,6 @@ class Machine:
         return tuple(map(_stamp, (*said, *sorted(policies.rglob("*")))))
 
     def policy_folder(self, version: int) -> Path:
-        """Where the files of a version are."""
         return self.folder / "policies" / str(version)
 
     def stage(self, bundle: Bundle) -> Path:
@@ -207,7 +204,6 @@ class Contact:
             write_atomically(self._folder / "trouble", text.encode())
 
     def trouble(self) -> str:
-        """Why the hub cannot be reached; empty if it can."""
         try:
             return (self._folder / "trouble").read_text("utf-8", "replace")
         except OSError:
@@ -231,7 +227,6 @@ class Contact:
         return lock
 
     def connected_by(self) -> int | None:
-        """The process that keeps the connection; `None` if none does."""
         path = self._folder / "leaf.lock"
         lock = try_lock(path)
         if lock is not None:

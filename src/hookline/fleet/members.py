@@ -20,7 +20,7 @@ import msgspec
 
 from hookline.core.files import locked, private_folder, write_atomically
 from hookline.errors import FleetError, HooklineError
-from hookline.records.audit.signing import SigningKey, holds, vkey
+from hookline.records.audit.checkpoint import SigningKey, holds, vkey
 
 _SEED = 18 << 3
 _USER = 20 << 3
@@ -57,7 +57,6 @@ class MachineKey(SigningKey):
 
     @classmethod
     def generate(cls) -> MachineKey:
-        """A new key."""
         return cls(os.urandom(32))
 
     @property
@@ -67,7 +66,6 @@ class MachineKey(SigningKey):
 
     @classmethod
     def load(cls, path: Path) -> MachineKey:
-        """The key whose seed is in a file."""
         try:
             raw = _decode(path.read_text().strip())
         except (OSError, ValueError) as problem:
@@ -203,7 +201,6 @@ class MachineRegistry:
         return self._change(which, revoked=_now())
 
     def resume(self, which: str) -> Member:
-        """Let a machine in again that was cut off."""
         return self._change(which, suspended="")
 
     def suspend(self, machine: str, why: str) -> bool:

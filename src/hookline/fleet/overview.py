@@ -38,7 +38,6 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether it has reached everybody."""
         return self.share >= 1.0
 
     def wanted(self, machine: str) -> tuple[int, str]:

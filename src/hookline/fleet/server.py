@@ -58,7 +58,6 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where machines connect."""
         return f"nats://{self.host}:{self.port}"
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
@@ -123,7 +122,6 @@ class Server:
         raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
 
     def last_words(self) -> str:
-        """The last line that the server wrote to its log."""
         lines = (self.folder / "nats.log").read_text("utf-8", "replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
@@ -134,12 +132,10 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process."""
         return self._process.pid if self._process is not None else 0
 
     @property
     def running(self) -> bool:
-        """Whether it is there."""
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
@@ -149,7 +145,6 @@ class Server:
             self._process.wait()
 
     def stop(self) -> None:
-        """End it in good order."""
         if self._process is None:
             return
         self._process.terminate()

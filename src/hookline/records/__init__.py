@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hookline.records.audit.log import AuditFile, AuditLog
-    from hookline.records.telemetry.metrics import Metrics
-    from hookline.records.telemetry.otel import OpenTelemetry
+    from hookline.records.telemetry import Metrics, OpenTelemetry
 
 __all__ = ["AuditFile", "AuditLog", "Metrics", "OpenTelemetry"]
 
 _HOME = {
     "AuditFile": "hookline.records.audit.log",
     "AuditLog": "hookline.records.audit.log",
-    "Metrics": "hookline.records.telemetry.metrics",
-    "OpenTelemetry": "hookline.records.telemetry.otel",
+    "Metrics": "hookline.records.telemetry",
+    "OpenTelemetry": "hookline.records.telemetry",
 }
 
 if not TYPE_CHECKING:

@@ -199,7 +199,7 @@ def audit_file() -> Path:
 
 def audited(hooks: Hooks) -> None:
     from hookline.records.audit.log import AuditLog
-    from hookline.records.telemetry.metrics import Metrics
+    from hookline.records.telemetry import Metrics
 
     hooks.observe(AuditLog(audit_file(), sync="line"), inline=True)
     hooks.observe(Metrics(), inline=True)

@@ -8,7 +8,7 @@ from typing import Any
 from hookline import Hooks, Verdict, deny
 from hookline.events import PreToolUse
 from hookline.records.audit.log import AuditLog
-from hookline.records.telemetry.metrics import Metrics
+from hookline.records.telemetry import Metrics
 from tests.frameworks.drive import langchain_sync, pydantic_ai_agent
 from tests.frameworks.drive.scenarios import LS, RM, Seen
 

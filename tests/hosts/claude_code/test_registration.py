@@ -9,7 +9,7 @@ from hookline.events import PreToolUse, SessionStart
 from hookline.guards import budget, paths
 from hookline.hosts.claude_code.registration import plan, unsupported_features
 from hookline.records.audit.log import AuditLog
-from hookline.records.telemetry.metrics import TIMED, Metrics
+from hookline.records.telemetry import TIMED, Metrics
 
 HONOURED = {"hooks_applied": True, "hook_on_failure_supported": True}
 

@@ -15,16 +15,20 @@ from hookline.cli.main import main
 from hookline.errors import AuditError
 from hookline.events import SessionEnd
 from hookline.records.audit.checkpoint import (
+    COSIGNATURE,
     Checkpoints,
     Frontier,
+    SigningKey,
     TreeHead,
     consistency_proof,
     inclusion_proof,
     leaf_hash,
     root_of,
+    signature_line,
+    verified_note,
+    vkey,
 )
 from hookline.records.audit.log import AuditFile, AuditLog
-from hookline.records.audit.signing import COSIGNATURE, SigningKey, signature_line, verified_note, vkey
 from hookline.testing import bash
 
 pytest.importorskip("nacl", reason="needs PyNaCl: `pip install 'hookline[proofs]'`")

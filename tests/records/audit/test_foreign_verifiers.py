@@ -11,10 +11,9 @@ import pytest
 
 from hookline import Hooks, deny
 from hookline.events import PreToolUse
-from hookline.records.audit.checkpoint import Checkpoints
+from hookline.records.audit.checkpoint import Checkpoints, SigningKey, dsse_envelope, holds
 from hookline.records.audit.export import PREDICATE, signed_statement, statement
 from hookline.records.audit.log import AuditLog
-from hookline.records.audit.signing import SigningKey, dsse_envelope, holds
 from hookline.testing import bash
 
 pytest.importorskip("nacl", reason="needs PyNaCl: `pip install 'hookline[proofs]'`")

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hookline import Hooks, ask, deny, stop
 from hookline.core.engine import Verdict
 from hookline.events import PostToolUse, PostToolUseFailure
-from hookline.records.telemetry.metrics import Histogram, Metrics
+from hookline.records.telemetry import Histogram, Metrics
 from hookline.replies import NOTHING
 from hookline.testing import bash, tool
 

@@ -14,8 +14,7 @@ from opentelemetry.trace import StatusCode
 
 from hookline import Hooks, deny
 from hookline.events import PermissionDenied, PostToolUse, PostToolUseFailure, SessionEnd, Stop
-from hookline.records.telemetry import otel
-from hookline.records.telemetry.otel import OpenTelemetry
+from hookline.records.telemetry import OpenTelemetry
 from hookline.testing import bash
 
 NAMES: dict[str, Any] = {"tool_use_id": "t1", "session_id": "test-session"}
@@ -167,7 +166,7 @@ async def test_calls_whose_ends_never_come_do_not_fill_the_memory(
     telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest are ended when there are too many."""
-    monkeypatch.setattr(otel, "_MOST_OPEN", 10)
+    monkeypatch.setattr("hookline.records.telemetry._MOST_OPEN", 10)
     for number in range(30):
         await telemetry.hooks.fire(bash("ls", tool_use_id=str(number)))
 

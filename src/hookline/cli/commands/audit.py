@@ -23,11 +23,11 @@ from hookline.core.engine.verdict import WORDS
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
-from hookline.records.audit.anchor import ExpectedAnchor
 from hookline.records.audit.chain import Break, Link
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
+from hookline.records.audit.verification import ExpectedAnchor
 from hookline.records.replay.reader import is_within
 
 _WORD = max(map(len, WORDS))

@@ -16,10 +16,9 @@ import msgspec
 from hookline.core.files import default_log
 from hookline.display import one_line
 from hookline.errors import AuditError
-from hookline.records.audit.checkpoint import Checkpoints, LogTree, TreeHead
+from hookline.records.audit.checkpoint import Checkpoints, LogTree, SigningKey, TreeHead, verified_note
 from hookline.records.audit.export import signed_statement
 from hookline.records.audit.push import Pusher, sinks_in
-from hookline.records.audit.signing import SigningKey, verified_note
 from hookline.settings.load import load
 
 _LOOK, _PAUSE = 5.0, 60.0

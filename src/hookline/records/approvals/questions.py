@@ -195,7 +195,6 @@ class Questions:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def get(self, id: str) -> AskedQuestion | None:
-        """A question as it is now."""
         one = self._all.get(id)
         if one is None or one.state not in ("open", "yes"):
             return one

@@ -80,7 +80,6 @@ class People:
             return ApprovalSettings()
 
     def tell(self, one: AskedQuestion) -> None:
-        """Send everyone the link of a question."""
         text = redact(one.why)[:_MOST_TEXT] + (f"\n({one.host})" if one.host else "")
         settings = self.settings()
         self._broadcast(settings, f"{one.call.tool or one.call.event}: may it run?", text, one)
@@ -312,7 +311,6 @@ class _Request(NamedTuple):
     body: bytes
 
     def first(self, name: str) -> str:
-        """A value in the query."""
         return self.query.get(name, [""])[0]
 
 
@@ -339,7 +337,6 @@ class Site:
         self.url = settings.url.rstrip("/") or f"http://{host}:{number}"
 
     async def aclose(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
 

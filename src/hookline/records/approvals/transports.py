@@ -155,7 +155,6 @@ class SocketMode:
                     self._kept[channel.app_token] = asyncio.ensure_future(self._stay(channel))
 
     async def aclose(self) -> None:
-        """Disconnect."""
         for task in self._kept.values():
             task.cancel()
         await asyncio.gather(*self._kept.values(), return_exceptions=True)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hookline.errors import extra
+from hookline.records.audit.checkpoint import SigningKey, dsse_envelope
 from hookline.records.audit.entry import decision_word_of
-from hookline.records.audit.signing import SigningKey, dsse_envelope
 
 Record = dict[str, Any]
 VERSION = "1.8.0"

@@ -27,11 +27,10 @@ from hookline.core.wire.json_text import read_object
 from hookline.errors import AuditError
 from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
-from hookline.records.audit.anchor import AnchorSpec
 from hookline.records.audit.chain import Break, Link
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
-from hookline.records.audit.verification import lines_of
+from hookline.records.audit.verification import AnchorSpec, lines_of
 from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
@@ -283,7 +282,6 @@ class _BatchWriter:
         return self._thread is not None or bool(self._queue)
 
     def put(self, entry: _Entry) -> None:
-        """Leave an entry to the thread."""
         self._enqueue(entry)
         if len(self._queue) > _MOST_WAITING:
             self.flush(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait

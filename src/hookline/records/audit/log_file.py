@@ -22,9 +22,20 @@ import msgspec
 
 from hookline.core.files import locked, private, read_at
 from hookline.errors import AuditError
-from hookline.records.audit.anchor import Anchor, AnchorSpec, Head, anchor_for, key_problem, read_head, write_head
 from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
-from hookline.records.audit.verification import BREAK, MOST_LINE, LogFiles, verified
+from hookline.records.audit.verification import (
+    BREAK,
+    MOST_LINE,
+    Anchor,
+    AnchorSpec,
+    Head,
+    LogFiles,
+    anchor_for,
+    key_problem,
+    read_head,
+    verified,
+    write_head,
+)
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 _TAIL_BYTES = 1 << 16
@@ -37,40 +48,6 @@ class _ChainState(msgspec.Struct, frozen=True):
     last: Link
     problem: str = ""
     torn: int = 0
-
-
-class RotatedFiles:
-    """The files of a log on disk: the one under its name, and `NAME.1`, `NAME.2`, …, which were put aside."""
-
-    def __init__(self, path: Path) -> None:
-        self.path: Path = path
-
-    def put_aside(self) -> None:
-        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
-        if self.path.exists() and self.path.stat().st_size:
-            older = self.rotated()
-            number = int(older[-1].suffix[1:]) + 1 if older else 1
-            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
-
-    def rotated(self) -> list[Path]:
-        """Older files of this log, oldest first."""
-        name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
-        found = [(name.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
-        return [path for _, path in sorted((int(match.group(1)), path) for match, path in found if match)]
-
-    def link_at(self, fd: int, seq: int) -> Link | None:
-        """The link of a record, in whichever file it is."""
-        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
-        for path in reversed(self.rotated()):
-            if found is not None and found.seq <= seq:
-                break
-            with path.open("rb") as file:
-                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
-        return found
-
-    def first_base(self) -> Link:
-        """Where the chain stood before the oldest file."""
-        return _base_of(next(iter([*self.rotated(), self.path])))
 
 
 class AuditFile:
@@ -91,7 +68,7 @@ class AuditFile:
         anchor: AnchorSpec = None,
     ) -> None:
         self.path: Path = Path(path)
-        self._files = RotatedFiles(self.path)
+        self.head_path: Path = self.path.with_name(self.path.name + ".head")  # the file that writers lock
         self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
@@ -99,11 +76,6 @@ class AuditFile:
         self._known: tuple[tuple[int, int, int], Link] | None = None
         self._warned = False
         self.before_deletion: Callable[[], object] = lambda: None
-
-    @property
-    def head_path(self) -> Path:
-        """The file that writers lock."""
-        return self.path.with_name(self.path.name + ".head")
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -129,8 +101,10 @@ class AuditFile:
         head = stands.head.at(stands.last)
         if stands.problem:
             log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
-            records = [_break(stands), *records]
-            self._files.put_aside()
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            found = {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
+            records = [found, *records]
+            self._put_aside()
         else:
             head = self._rotate(head_fd, head)
         with open(self.path, "a+b", buffering=0, opener=private) as file:
@@ -187,7 +161,9 @@ class AuditFile:
         """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
         if not line:
-            return self._compared_older(head, torn)
+            older = self.rotated()  # it goes on from the newest one put aside, or from what was deleted on purpose
+            last = link_of(last_line_in(older[-1])) if older else head.base
+            return _ChainState(head, head.last, "" if last == head.last else _difference(last, head.last), torn)
         last = link_of(line)
         if last == head.last:
             return _ChainState(head, head.last, torn=torn)
@@ -201,13 +177,6 @@ class AuditFile:
             return _ChainState(head, head.last, f"lines after record {head.seq} do not follow it")
         return _ChainState(head, last, torn=torn)
 
-    def _compared_older(self, head: Head, torn: int) -> _ChainState:
-        """An empty file: the chain goes on from the newest one put aside, or from what was deleted on purpose."""
-        older = self.rotated()
-        last = link_of(last_line_in(older[-1])) if older else head.base
-        problem = "" if last == head.last else _difference(last, head.last)
-        return _ChainState(head, head.last, problem, torn)
-
     def _new_head(self, head_fd: int, fd: int) -> _ChainState:
         """A first head; for a log that has lost its own, one that says so."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
@@ -220,7 +189,7 @@ class AuditFile:
         head = Head().at(last)
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
-            head = Head(lost_at=last.seq).at(last).since(self._files.first_base())
+            head = Head(lost_at=last.seq).at(last).since(_base_of(next(iter([*older, self.path]))))
         write_head(head_fd, head, self._key)
         return _ChainState(head, last, torn=torn)
 
@@ -237,7 +206,7 @@ class AuditFile:
         if mark.seq > stands.last.seq:
             why = f"{_difference(stands.last, mark)}, as the anchor knows"
             return msgspec.structs.replace(stands, last=mark, problem=why)
-        if self._files.link_at(fd, mark.seq) != mark:
+        if self._link_at(fd, mark.seq) != mark:
             why = f"record {mark.seq} is not the one that the anchor knows"
             return msgspec.structs.replace(stands, problem=why)
         return stands
@@ -246,12 +215,31 @@ class AuditFile:
 
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
-        return self._files.rotated()
+        name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
+        found = [(name.fullmatch(path.name), path) for path in self.path.parent.iterdir()]
+        return [path for _, path in sorted((int(match.group(1)), path) for match, path in found if match)]
+
+    def _put_aside(self) -> None:
+        """Rename the file, as it is, to the next number; an empty one is simply gone on with."""
+        if self.path.exists() and self.path.stat().st_size:
+            older = self.rotated()
+            number = int(older[-1].suffix[1:]) + 1 if older else 1
+            self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+
+    def _link_at(self, fd: int, seq: int) -> Link | None:
+        """The link of a record, in whichever file it is."""
+        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+        for path in reversed(self.rotated()):
+            if found is not None and found.seq <= seq:
+                break
+            with path.open("rb") as file:
+                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+        return found
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
         write_head(head_fd, head, self._key)
-        self._files.put_aside()
+        self._put_aside()
         if self._keep is None:
             return head
         files = self.rotated()
@@ -341,11 +329,6 @@ def _difference(found: Link | None, expected: Link) -> str:
     if found.seq > expected.seq:
         return f"it goes on after record {expected.seq}, which was the last"
     return f"{records(found.seq + 1, expected.seq, 'is', 'are')} gone from its end"
-
-
-def _break(stands: _ChainState) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

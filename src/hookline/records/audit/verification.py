@@ -1,18 +1,27 @@
-"""Whether a log is whole: the chain through all its files, its head, its anchor, and breaks that writers found."""
+"""Whether a log is whole: the chain through its files, breaks that writers found, and what is known of it elsewhere.
+
+The head file beside a log says where the chain stands, so that lines cut off at either end are missed. Who can replace
+a log can put older copies of both back, signatures and all. An anchor, which finds that out, is the last record's
+number and hash in another place: a file in the user's state folder (what a log with a key has unless you say
+differently), a file of your choice on another disk, or a function that sends it away.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import tee
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 
+from hookline.core.files import locked, private_folder, read_at, state_folder, write_at
+from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
-from hookline.records.audit.anchor import Anchor, Head, key_problem
-from hookline.records.audit.chain import Break, Link, follow, link_before, records
+from hookline.records.audit.chain import Break, Link, digest, follow, link_before, records
 
 MOST_LINE = 16 << 20
 """A longer line is not a record of ours, and is read in parts."""
@@ -21,6 +30,200 @@ BREAK = "AuditBreak"
 """The event of the record that a writer begins a new file with when it finds the log cut or changed."""
 _MARK = b'"event":"AuditBreak"'
 _Files = list[tuple[Path, BinaryIO, int]]
+_HEAD_BYTES = 1024
+_ANCHOR_BYTES = 512
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the chain stands (`seq`, `hash`), and where it stood before the oldest line that is kept.
+
+    `lost_at` is set when a log was found without its head: what was cut off before that record cannot be told.
+    `mac` signs the rest when the log has a key.
+    """
+
+    seq: int = 0
+    hash: str = Link().hash
+    base_seq: int = 0
+    base_hash: str = Link().hash
+    lost_at: int | None = None
+    keyed: bool = False
+    mac: str = ""
+
+    @property
+    def last(self) -> Link:
+        """The last line whose writing was acknowledged."""
+        return Link(self.seq, self.hash)
+
+    @property
+    def base(self) -> Link:
+        """Where the oldest kept file begins."""
+        return Link(self.base_seq, self.base_hash)
+
+    def at(self, last: Link) -> Head:
+        """The head after more lines."""
+        return msgspec.structs.replace(self, seq=last.seq, hash=last.hash)
+
+    def since(self, base: Link) -> Head:
+        """The head after older files were deleted."""
+        return msgspec.structs.replace(self, base_seq=base.seq, base_hash=base.hash)
+
+
+def _head_signature(head: Head, key: bytes) -> str:
+    return digest(msgspec.json.encode(msgspec.structs.replace(head, mac="")), key)
+
+
+def read_head(source: int | Path) -> Head | None:
+    """The head, or `None` if there is none that can be read."""
+    if isinstance(source, int):
+        return read_as(read_at(source, _HEAD_BYTES + 1, 0), Head)
+    try:
+        return read_as(source.read_bytes(), Head)
+    except OSError:
+        return None
+
+
+def write_head(fd: int, head: Head, key: bytes | None) -> None:
+    """One write of constant size, so that it can neither be torn nor need new room on a full disk."""
+    signed = msgspec.structs.replace(head, keyed=key is not None)
+    if key is not None:
+        signed = msgspec.structs.replace(signed, mac=_head_signature(signed, key))
+    write_at(fd, msgspec.json.encode(signed).ljust(_HEAD_BYTES) + b"\n", 0)
+
+
+def key_problem(head: Head, key: bytes | None) -> str | None:
+    """What is wrong with the key, or with the head that it should have signed."""
+    if head.keyed and key is None:
+        return "the log was written with a key; give it"
+    if not head.keyed and key is not None:
+        return "the log was written without a key; start a new one to use a key"
+    if key is not None and not hmac.compare_digest(_head_signature(head, key), head.mac):
+        return "the head file was changed, or the key is another one"
+    return None
+
+
+# -- the anchor ----------------------------------------------------------------------------------------------------
+
+
+class Anchor(Protocol):
+    """Somewhere else that remembers where a log stood; `read` gives `None` where nothing was remembered yet."""
+
+    required: bool
+    """Whether a log may not be written when this cannot be."""
+
+    def read(self, key: bytes | None) -> Link | None:
+        """The last record this knows of."""
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Remember this one from now on."""
+
+
+class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+    seq: int
+    hash: str
+    mac: str = ""
+
+
+class FileAnchor:
+    """An anchor in a file: as far from the log as you can put it, and where its writers' enemies cannot write."""
+
+    def __init__(self, path: str | Path, *, required: bool = True) -> None:
+        self.path: Path = Path(path)
+        self.required = required
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, key: bytes | None) -> Link | None:
+        """The last record; raises `AuditError` when the file is damaged, or was signed with another key."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            raise AuditError(f"{self.path}: the anchor cannot be read: {problem.strerror}") from None
+        mark = read_as(data, _Mark)
+        if mark is None:
+            raise AuditError(f"{self.path}: the anchor is damaged")
+        if key is not None and not hmac.compare_digest(_signature(mark.seq, mark.hash, key), mark.mac):
+            raise AuditError(f"{self.path}: the anchor was changed, or the key is another one")
+        return Link(mark.seq, mark.hash)
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Remember a record, in one write of constant size."""
+        mac = "" if key is None else _signature(last.seq, last.hash, key)
+        data = msgspec.json.encode(_Mark(seq=last.seq, hash=last.hash, mac=mac)).ljust(_ANCHOR_BYTES) + b"\n"
+        try:
+            private_folder(self.path.parent)
+            with locked(self.path) as fd:
+                write_at(fd, data, 0)
+        except OSError as problem:
+            raise AuditError(f"{self.path}: the anchor cannot be written: {problem.strerror}") from None
+
+
+class SinkAnchor:
+    """An anchor that a function sends away, to a log collector or a queue: it is told `(seq, hash)` after each write.
+
+    Nothing is read back: compare with `hookline audit verify --expect SEQ:HASH`.
+    """
+
+    required = True
+
+    def __init__(self, send: Callable[[int, str], object]) -> None:
+        self._send = send
+
+    def __str__(self) -> str:
+        return "a function"
+
+    def read(self, key: bytes | None) -> Link | None:
+        return None
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        try:
+            self._send(last.seq, last.hash)
+        except Exception as problem:
+            raise AuditError(f"the anchor cannot be sent: {type(problem).__name__}: {problem}") from problem
+
+
+class ExpectedAnchor:
+    """An anchor that was written down: `--expect SEQ:HASH`. It is only compared with."""
+
+    required = True
+
+    def __init__(self, last: Link) -> None:
+        self._last = last
+
+    def __str__(self) -> str:
+        return f"record {self._last.seq}"
+
+    def read(self, key: bytes | None) -> Link | None:
+        return self._last
+
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Nothing is remembered."""
+
+
+AnchorSpec = str | Path | Callable[[int, str], object] | Anchor | bool | None
+"""A file, a function, an anchor of your own, `True` for the state folder, `False` for none; `None` is by the key."""
+
+
+def anchor_for(given: AnchorSpec, log: Path, key: bytes | None) -> Anchor | None:
+    """The anchor of a log: a file's, a function's, your own, or unless switched off the state folder's with a key."""
+    if given is False or (given is None and key is None):
+        return None
+    if given is None or given is True:  # in the state folder, one for each log and key
+        fingerprint = b"" if key is None else digest(b"fingerprint", key).encode()
+        name = hashlib.sha256(os.path.realpath(log).encode("utf-8", "surrogateescape") + b"\0" + fingerprint)
+        return FileAnchor(state_folder() / "audit" / f"{name.hexdigest()[:40]}.json", required=False)
+    if isinstance(given, (str, Path)):
+        return FileAnchor(given)
+    return SinkAnchor(given) if callable(given) else given
+
+
+def _signature(seq: int, hashed: str, key: bytes) -> str:
+    return digest(f"anchor {seq} {hashed}".encode(), key)
+
+
+# -- the whole log ---------------------------------------------------------------------------------------------------
 
 
 class LogFiles(msgspec.Struct, frozen=True):
@@ -34,15 +237,22 @@ class LogFiles(msgspec.Struct, frozen=True):
 
 def verified(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> list[Break]:
     """Everything that is wrong with a log; nothing if it is whole."""
-    mark, problems = _marked(log, key, anchor)
-    if log.head is None:
-        return [*problems, *_headless(log, key, mark)]
-    wrong_key = key_problem(log.head, key)
-    if wrong_key is not None:
+    head, (mark, problems) = log.head, _marked(log, key, anchor)
+    if head is not None and (wrong_key := key_problem(head, key)):
         return [*problems, Break(str(log.head_path), 1, wrong_key)]
+    if head is None and not log.files and mark is None:
+        return problems
     walk = _Walk(key, mark)
-    walk.through(log.files, log.head)
-    return [*problems, *_lost_head(log), *walk.breaks[:MOST_BREAKS], *_end(log, log.head, walk), *_anchored(log, walk)]
+    walk.through(log.files, head)
+    lost = ""
+    if head is None:
+        lost = "the head file is missing or damaged: it cannot be told whether lines were cut off"
+    elif head.lost_at is not None:
+        lost = (
+            f"the head file was lost at record {head.lost_at}: it cannot be told whether lines before it were cut off"
+        )
+    problems += [Break(str(log.head_path), 1, lost)] if lost else []
+    return [*problems, *walk.breaks, *(_end(log, head, walk) if head is not None else []), *_anchored(log, walk)]
 
 
 def _marked(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> tuple[Link | None, list[Break]]:
@@ -56,22 +266,6 @@ def _marked(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> tuple[Li
     if mark is None and anchor.required and hasattr(anchor, "path") and log.head is not None and log.head.seq:
         return None, [Break(str(anchor), 1, "the anchor is missing: it cannot be told whether the log was rolled back")]
     return mark, []
-
-
-def _headless(log: LogFiles, key: bytes | None, mark: Link | None) -> list[Break]:
-    if not log.files and mark is None:
-        return []
-    walk = _Walk(key, mark)
-    walk.through(log.files, None)
-    why = "the head file is missing or damaged: it cannot be told whether lines were cut off"
-    return [Break(str(log.head_path), 1, why), *walk.breaks[:MOST_BREAKS], *_anchored(log, walk)]
-
-
-def _lost_head(log: LogFiles) -> list[Break]:
-    if log.head is None or log.head.lost_at is None:
-        return []
-    lost = f"the head file was lost at record {log.head.lost_at}"
-    return [Break(str(log.head_path), 1, f"{lost}: it cannot be told whether lines before it were cut off")]
 
 
 def _end(log: LogFiles, head: Head, walk: _Walk) -> list[Break]:
@@ -135,24 +329,20 @@ class _Walk:
                 self.at_mark = link
             if problem is not None:
                 self._say(path, number, problem)
-            if _MARK in line and link.hash:
-                self._say(path, number, _recorded_break(line))
+            if _MARK in line and link.hash and (found := msgspec.json.decode(line, type=_BreakRecord)).event == BREAK:
+                self._say(path, number, f"a writer found the log broken here: {found.problem}")
         return False
 
     def _say(self, path: Path, line: int, problem: str) -> None:
-        if problem and len(self.breaks) < MOST_BREAKS:
+        if len(self.breaks) < MOST_BREAKS:
             self.breaks.append(Break(str(path), line, problem))
 
 
 class _BreakRecord(msgspec.Struct):
+    """What a writer wrote down of a break; a record that only quotes such a line has another event."""
+
     event: str = ""
     problem: str = ""
-
-
-def _recorded_break(line: bytes) -> str:
-    """What a writer wrote down of a break; nothing for a record that only quotes such a line."""
-    found = msgspec.json.decode(line, type=_BreakRecord)
-    return f"a writer found the log broken here: {found.problem}" if found.event == BREAK else ""
 
 
 def _ends(file: BinaryIO) -> bool:

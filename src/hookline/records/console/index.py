@@ -79,7 +79,6 @@ class LogIndex:
                 self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
 
     def refresh(self, on_progress: OnProgress | None = None) -> int:
-        """Read what is new in the logs; how many events that were."""
         with self._lock:
             found = [segment for log in self.logs for segment in LogReader(log).segments()]
             known = self._known()
@@ -208,7 +207,6 @@ class Batch:
         self._now = int(time.time() * 1000)
 
     def add(self, segment: int, offset: int, lines: Iterable[bytes]) -> None:
-        """Take whole lines, without their newlines, the first of which begins at `offset`."""
         for line in lines:
             length = len(line)
             self.lines += 1

@@ -40,7 +40,6 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and close the index."""
         self._end.set()
         self._thread.join()
         self._index.close()
@@ -143,7 +142,6 @@ class ReplaySubprocess:
         threading.Thread(target=self.run, name="hookline-replay", daemon=True).start()
 
     def run(self) -> None:
-        """Run to the end, in this thread."""
         self._process = subprocess.Popen(
             self._argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -156,7 +154,6 @@ class ReplaySubprocess:
         self._found = {"state": "done", "report": report}
 
     def stop(self) -> None:
-        """End a replay that runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait()

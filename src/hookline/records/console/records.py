@@ -13,7 +13,7 @@ import msgspec
 from hookline.core.engine.verdict import WORDS, decision_word
 from hookline.core.wire.json_text import read_object
 from hookline.records.audit.reader import LogReader
-from hookline.records.telemetry.metrics import quantile
+from hookline.records.telemetry import quantile
 
 MOST_ABOUT = 240
 MOST_NAME = 200
@@ -84,7 +84,6 @@ class EventRecord(msgspec.Struct, gc=False):
 
     @property
     def failed(self) -> bool:
-        """Whether a hook did not do its work."""
         return any(run.status in FAILED for run in self.hooks)
 
     @property
@@ -103,7 +102,6 @@ class EventRecord(msgspec.Struct, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why, in one text."""
         return "; ".join(self.reasons)[:MOST_ABOUT] if self.reasons else ""
 
 

@@ -101,7 +101,6 @@ class Console:
         self._acts = dict(acts or {})
 
     def app(self) -> ASGIApp:
-        """The application."""
         routes = [
             Route("/", self._file),
             Route("/static/{path:path}", self._file),
@@ -201,7 +200,6 @@ class Console:
         return f"http://127.0.0.1:{self.port}/#ticket={self.keeper.ticket()}"
 
     def server(self) -> uvicorn.Server:
-        """The server, for the socket that `listen` made."""
         config = uvicorn.Config(
             self.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="off",
             timeout_graceful_shutdown=1,

@@ -20,11 +20,11 @@ import msgspec
 from hookline.core.files import read_at
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
-from hookline.records.audit.anchor import read_head
 from hookline.records.audit.chain import follow, link_before, link_of
 from hookline.records.audit.log_file import AuditFile, last_line
 from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
+from hookline.records.audit.verification import read_head
 from hookline.records.console.index import EVENT, HOOK, TOOL, LogIndex, open_reader
 from hookline.records.console.records import MOST_NAME, VERDICTS, percentile
 
@@ -88,7 +88,6 @@ class IndexReader:
         self._local = threading.local()
 
     def ask(self, query: str, values: Iterable[Any] = ()) -> list[sqlite3.Row]:
-        """What a query finds."""
         generation = self._index.generation
         if getattr(self._local, "generation", None) != generation:
             self._local.db = open_reader(self._index.path)
