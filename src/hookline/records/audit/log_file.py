@@ -68,7 +68,6 @@ class AuditFile:
         anchor: AnchorSpec = None,
     ) -> None:
         self.path: Path = Path(path)
-        self.head_path: Path = self.path.with_name(self.path.name + ".head")  # the file that writers lock
         self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
@@ -76,6 +75,11 @@ class AuditFile:
         self._known: tuple[tuple[int, int, int], Link] | None = None
         self._warned = False
         self.before_deletion: Callable[[], object] = lambda: None
+
+    @property
+    def head_path(self) -> Path:
+        """The file that writers lock."""
+        return self.path.with_name(self.path.name + ".head")
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ class AuditFile:
         if mark.seq > stands.last.seq:
             why = f"{_difference(stands.last, mark)}, as the anchor knows"
             return msgspec.structs.replace(stands, last=mark, problem=why)
-        if self._link_at(fd, mark.seq) != mark:
+        if _link_at(mark.seq, fd, self.rotated()) != mark:
             why = f"record {mark.seq} is not the one that the anchor knows"
             return msgspec.structs.replace(stands, problem=why)
         return stands
@@ -225,16 +229,6 @@ class AuditFile:
             older = self.rotated()
             number = int(older[-1].suffix[1:]) + 1 if older else 1
             self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
-
-    def _link_at(self, fd: int, seq: int) -> Link | None:
-        """The link of a record, in whichever file it is."""
-        found = next(map(link_of, _lines_after(fd, seq - 1)), None)
-        for path in reversed(self.rotated()):
-            if found is not None and found.seq <= seq:
-                break
-            with path.open("rb") as file:
-                found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
-        return found
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
@@ -318,6 +312,17 @@ def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
         length *= 4
     whole = (line for line in lines if line.endswith(b"\n"))
     return itertools.dropwhile(lambda line: (link := link_of(line)) is not None and link.seq <= seq, whole)
+
+
+def _link_at(seq: int, fd: int, older: list[Path]) -> Link | None:
+    """The link of a record, in whichever file it is."""
+    found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+    for path in reversed(older):
+        if found is not None and found.seq <= seq:
+            break
+        with path.open("rb") as file:
+            found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+    return found
 
 
 def _difference(found: Link | None, expected: Link) -> str:
