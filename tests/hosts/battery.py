@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from hookline.hosts.codex import CODEX
 from hookline.hosts.host import Host
+from hookline.hosts.install.apply import all_commands
 from hookline.hosts.install.commands import HookHashes
 from hookline.hosts.install.entries import is_ours
-from hookline.hosts.install.formats import all_commands
 
 HERE = Path(__file__).parent
 assert CODEX.hook_trust

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hookline.hosts.host import able
+from hookline.hosts.host import ProofRecipe, able
 from hookline.hosts.install.survey import find_binary
-from hookline.hosts.proof_recipe import ProofRecipe
-from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.model import SUBTASK, ModelTurn
-from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
+from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run, trust_folder
 from hookline.hosts.table import AGENTS, find
 from tests.environ import clean_environ
 

@@ -15,9 +15,8 @@ import pytest
 from hookline.cli.commands.init import starter
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.install.survey import find_binary
-from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.model import ModelTurn
-from hookline.hosts.prove.run import Workspace, folders, run
+from hookline.hosts.prove.run import Workspace, folders, run, trust_folder
 from hookline.hosts.table import AGENTS, find
 from tests import forked
 from tests.environ import clean_environ

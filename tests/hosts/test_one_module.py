@@ -18,7 +18,6 @@ UNVERIFIED = ("cursor", "windsurf", "crush", "goose", "kiro", "augment", "droid"
 EXCEPTIONS = {
     "hosts/claude_code": "the client of Claude Code: another way to run hooks, and no row",
     "hosts/grok.py": "Grok runs the hooks that were written for Claude Code and Cursor",
-    "hosts/answer_shapes.py": "the events of Claude Code that other hosts took over",
     "hosts/prove/model.py": "the names of models that it offers, and Gemini is also a protocol",
     "hosts/dialect_lines.py": "`claude` is also the name of a dialect",
     "hosts/gateway": "a `cursor` of MCP says where a list goes on",
@@ -67,18 +66,16 @@ def test_nothing_asks_for_a_hosts_name() -> None:
 
 ACME = '''"""Acme: a host that a test adds."""
 
-from hookline.hosts.answer_shapes import BASH, BLOCK, same
-from hookline.hosts.host import FLAT
 from hookline.hosts.host import Config, Host
+from hookline.hosts.shapes import BASH, BLOCK, flat, same
 
 ACME = Host(
     name="acme",
     title="Acme",
-    commands=("acme",),
     events=same("PreToolUse"),
     says={"PreToolUse": {"deny": BLOCK}},
     tools={"run": BASH},
-    config=Config(user=".acme/hooks.json", format=FLAT),
+    config=Config(user=".acme/hooks.json", entry=flat),
 )
 '''
 HOOKS = """from hookline import Hooks, deny

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from hookline.core.interpreter import python_argv
+from hookline.hosts.host import FileEdit, ProofRecipe, World
 from hookline.hosts.install.survey import find_binary
-from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
-from hookline.hosts.prove.copies import trust_folder
-from hookline.hosts.prove.run import ProgramRun, Workspace, apply_edit, folders
+from hookline.hosts.prove.run import ProgramRun, Workspace, apply_edit, folders, trust_folder
 from hookline.hosts.table import AGENTS, find
 from tests.environ import clean_environ
 from tests.hosts.lab import NAMES, Lab

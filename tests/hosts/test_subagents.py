@@ -6,7 +6,7 @@ import pytest
 
 from hookline import Hooks, deny
 from hookline.events import PreToolUse
-from hookline.hosts import subagents
+from hookline.hosts.host import unasked_subagents
 from hookline.hosts.install.commands import install
 from hookline.hosts.install.entries import HookSource
 from hookline.hosts.table import AGENTS, HOSTS, find
@@ -17,7 +17,7 @@ def test_every_host_that_was_measured_says_so() -> None:
     for name, host in HOSTS.items():
         tried = name in AGENTS and AGENTS[name].spawn is not None
         assert (host.subagents is not None) is tried, name
-        assert bool(subagents.problem(host)) is not bool(host.subagents), name
+        assert bool(unasked_subagents(host)) is not bool(host.subagents), name
 
 
 def test_the_installation_says_what_becomes_of_subagents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

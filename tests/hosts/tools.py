@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
+from hookline.hosts.host import FileEdit, ProofRecipe, World
 from hookline.hosts.table import AGENTS
 
 HOOKS = """

@@ -141,7 +141,7 @@ def _installing(host: Host) -> str:
     unit = "milliseconds" if host.config.second == 1000 else "seconds"
     patience = (
         ""
-        if host.config.format.kind in ("scripts", "plugin")
+        if host.config.kind in ("scripts", "plugin")
         else (f"Timeouts are written in {unit}, ten seconds longer than Hookline takes at most. ")
     )
     return (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hookline.hosts.proof_recipe import FileEdit, ProofRecipe, World
+from hookline.hosts.host import FileEdit, ProofRecipe, World
 
 Call = tuple[str, Any]
 NO_ENV: Mapping[str, str] = MappingProxyType({})

@@ -12,12 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hookline.hosts.decode import unknown_offers
-from hookline.hosts.host import Host, able
+from hookline.hosts.host import Host, ProofRecipe, able
 from hookline.hosts.install.survey import find_binary
-from hookline.hosts.proof_recipe import ProofRecipe
-from hookline.hosts.prove.copies import trust_folder
 from hookline.hosts.prove.model import SUBTASK, ModelTurn
-from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run
+from hookline.hosts.prove.run import ProgramRun, Workspace, folders, run, trust_folder
 from hookline.hosts.table import AGENTS, find
 from tools.hosts.families import FAMILIES, Call, with_family
 

@@ -43,7 +43,7 @@ def find_agent(pid: int | None = None) -> str:
         return f"`{mark}` is set"
     from hookline.hosts.table import HOSTS
 
-    agents = {name for host in HOSTS.values() for name in host.commands}
+    agents = {host.executable for host in HOSTS.values()}
     for parent, words, environment in _parents(os.getppid() if pid is None else pid):
         named = (name for word in words[:3] for name in _names(word) if name in agents)
         if name := next(named, "") or _own_agent(words):

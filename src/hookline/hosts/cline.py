@@ -10,10 +10,8 @@ from shlex import quote
 from typing import Any
 
 from hookline.events import Event
-from hookline.hosts.answer_shapes import same
-from hookline.hosts.host import TEXT, VALUE, Config, ConfigFormat, Host, Tool, joined_by
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import ProofRecipe, file_call, prompt_call
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool
+from hookline.hosts.shapes import TEXT, VALUE, file_call, joined_by, prompt_call, same
 
 _AGENT = Tool("Agent", {"task": "prompt"})
 _MESSAGE = Tool("Agent", {"body": "prompt"})
@@ -54,7 +52,6 @@ CLINE = Host(
     name="cline",
     title="Cline",
     verified="3.0.65",
-    commands=("cline",),
     events={**same("PreToolUse", "PostToolUse", "UserPromptSubmit"), "TaskStart": "SessionStart",
             "TaskResume": "SessionStart", "TaskComplete": "Stop", "SessionShutdown": "SessionEnd"},
     says={
@@ -80,7 +77,7 @@ CLINE = Host(
         "team_status"}),
     mcp=joined_by("__"),
     servers=ServerFile(user=".cline/data/settings/cline_mcp_settings.json"),
-    config=Config(user=".cline/hooks", project=".cline/hooks", format=ConfigFormat(kind="scripts"), longest=100),
+    config=Config(user=".cline/hooks", project=".cline/hooks", kind="scripts", longest=100),
     unjudged=frozenset({"TaskCancel", "TaskError"}),
     subagents=True,
     notes=(

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from hookline.hosts import answer_shapes as shapes
-from hookline.hosts.host import Config, HookTrust, Host, Tool
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, ToolCall, TrustedFolders, World, prompt_call
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, FileEdit, HookTrust, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
+from hookline.hosts.shapes import NAME, prompt_call
 
 _PRE = "PreToolUse"
 _SHELL = Tool("Bash", command_line="command")
@@ -54,7 +53,7 @@ def _edits(world: World) -> list[FileEdit]:
     return [FileEdit(".codex/config.toml", values, without=("profile",))]  # a profile would choose another model
 
 
-def _write(file: str) -> ToolCall:
+def _write(file: str) -> tuple[str, Any]:
     patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
     return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
 
@@ -65,16 +64,15 @@ CODEX = Host(
     name="codex",
     title="Codex",
     verified="0.166.0",
-    commands=("codex",),
     events=shapes.same(_PRE, "PermissionRequest", "PostToolUse", "SessionStart", "SessionEnd", "UserPromptSubmit",
                 "SubagentStart", "SubagentStop", "Stop", "PreCompact", "PostCompact"),
     says={
         _PRE: {
-            "deny": shapes.permission(_PRE, "deny"),
+            **shapes.permissions(_PRE, "deny"),
             "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"),  # without the allow it is ignored
             "context": shapes.context(_PRE),
         },
-        "PermissionRequest": {"deny": shapes.REQUEST_DENIED, "allow": shapes.REQUEST_ALLOWED},
+        "PermissionRequest": shapes.REQUEST,
         # a block takes the place of the output: what the tool returned does not reach the model
         "PostToolUse": {"deny": shapes.BLOCK, "replace": shapes.BLOCK, "context": shapes.context("PostToolUse"),
                         "stop": shapes.BLOCK},

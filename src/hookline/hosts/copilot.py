@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
-from hookline.hosts.answer_shapes import BASH, BLOCK, context, permission, rewritten, same
-from hookline.hosts.host import TEXT, Config, ConfigFormat, Host, Tool, joined_by
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import ProofRecipe, TrustedFolders, World, command_call, file_call, prompt_call
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
 
 _PRE = "PreToolUse"
 _FILE = {"path": "file_path", "file_text": "content"}
@@ -38,33 +36,29 @@ def _env(world: World) -> dict[str, str]:
             "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000"}  # fmt: skip
 
 
-_FORMAT = ConfigFormat(
-    version=1, entry=lambda entry: {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}
-)
-
 COPILOT = Host(
     name="copilot",
     title="Copilot CLI",
     verified="1.0.102",
-    commands=("copilot",),
-    events=same(_PRE, "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"),
+    events=shapes.same(_PRE, "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SessionStart",
+                       "SessionEnd"),
     aliases={"preToolUse": _PRE, "postToolUse": "PostToolUse", "userPromptSubmitted": "UserPromptSubmit",
              "agentStop": "Stop", "sessionStart": "SessionStart", "sessionEnd": "SessionEnd",
              "permissionRequest": "PermissionRequest", "PermissionRequest": "PermissionRequest"},
     says={
-        _PRE: {"deny": permission(_PRE, "deny"), "ask": permission(_PRE, "ask"), "allow": permission(_PRE, "allow"),
-               "rewrite": rewritten(_PRE, permissionDecision="allow"), "context": context(_PRE)},
-        "PostToolUse": {"deny": BLOCK, "context": {"additionalContext": TEXT}, "stop": BLOCK,
-                        "replace": {"modifiedResult": {"textResultForLlm": TEXT, "resultType": "success"}}},
-        "UserPromptSubmit": {"deny": BLOCK, "context": _with_prompt},
-        "Stop": {"keep_going": BLOCK},
-        "SessionStart": {"context": {"additionalContext": TEXT}},
+        _PRE: {**shapes.permissions(_PRE, "deny", "ask", "allow"),
+               "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"), "context": shapes.context(_PRE)},
+        "PostToolUse": {"deny": shapes.BLOCK, "context": {"additionalContext": shapes.TEXT}, "stop": shapes.BLOCK,
+                        "replace": {"modifiedResult": {"textResultForLlm": shapes.TEXT, "resultType": "success"}}},
+        "UserPromptSubmit": {"deny": shapes.BLOCK, "context": _with_prompt},
+        "Stop": {"keep_going": shapes.BLOCK},
+        "SessionStart": {"context": {"additionalContext": shapes.TEXT}},
     },
     names={"sessionId": "session_id", "toolName": "tool_name", "toolArgs": "tool_input", "toolInput": "tool_input",
            "tool_result": "tool_response", "toolResult": "tool_response",
            "transcriptPath": "transcript_path", "permissionSuggestions": "permission_suggestions"},
     unwrap=_unwrap,
-    tools={"Bash": BASH, "bash": BASH, "Write": Tool("Write", _FILE), "create": Tool("Write", _FILE),
+    tools={"Bash": shapes.BASH, "bash": shapes.BASH, "Write": Tool("Write", _FILE), "create": Tool("Write", _FILE),
            "Edit": Tool("Edit", _EDIT), "edit": Tool("Edit", _EDIT), "Read": Tool("Read", {"path": "file_path"}),
            "view": Tool("Read", {"path": "file_path"}), "Grep": _SEARCH, "grep": _SEARCH, "rg": _SEARCH,
            "Glob": _GLOB, "glob": _GLOB, "apply_patch": Tool("Edit", patch="input"), "task": _AGENT, "Task": _AGENT,
@@ -73,11 +67,12 @@ COPILOT = Host(
     other_tools=frozenset({
         "read_bash", "stop_bash", "list_bash", "read_agent", "write_agent", "list_agents", "sql", "session_store_sql",
         "fetch_copilot_cli_documentation", "report_intent", "ask_user", "update_todo"}),
-    mcp=joined_by("-"),
+    mcp=shapes.joined_by("-"),
     servers=ServerFile(user=".copilot/mcp-config.json", project=".mcp.json", marks={"type": "local"},
                        beyond="the built-in GitHub server has no entry"),
     config=Config(user=".copilot/hooks/hookline.json", project=".github/hooks/hookline.json", home_env="COPILOT_HOME",
-                  format=_FORMAT, own_file=True, longest=590),
+                  version=1, own_file=True, longest=590,
+                  entry=lambda entry: {"type": "command", "bash": entry.command, "timeoutSec": entry.timeout}),
     subagents=True,
     notes=(
         "a project's hooks load under `-p` only in a trusted folder",
@@ -86,9 +81,9 @@ COPILOT = Host(
     ),
     proof=ProofRecipe(
         argv=lambda world, prompt: ["--allow-all-tools", "--no-auto-update", "-p", prompt], env=_env,
-        bash=command_call("bash", description="x"), write=file_call("create", "path", "file_text"),
+        bash=shapes.command_call("bash", description="x"), write=shapes.file_call("create", "path", "file_text"),
         copies=(".copilot/hooks",), project_copies=(".github/hooks",),
-        spawn=prompt_call("task", name="x", description="x", agent_type="general-purpose", mode="sync"),
+        spawn=shapes.prompt_call("task", name="x", description="x", agent_type="general-purpose", mode="sync"),
         trust=TrustedFolders(".copilot/config.json", "lists", ("trusted_folders", "trustedFolders"),
                              "trusted_folders")),
 )  # fmt: skip

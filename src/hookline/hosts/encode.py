@@ -9,7 +9,8 @@ import msgspec
 
 from hookline.events import Event, spec_of
 from hookline.hosts.decode import native_input, original
-from hookline.hosts.host import NO_WORDS, TEXT, VALUE, Exit, Host, Plain, Response, Template, Words
+from hookline.hosts.host import NO_WORDS, Exit, Host, Plain, Response, Template, Words
+from hookline.hosts.shapes import TEXT, VALUE
 from hookline.replies import Decision, Reply
 
 MOST_BYTES = 500_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts import answer_shapes as shapes
-from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.host import NAMED, VALUE, Config, Host, Tool, mcp_name
-from hookline.hosts.mcp_entries import ServerFile
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, mcp_name
+from hookline.hosts.shapes import VALUE
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -20,7 +19,6 @@ GEMINI = Host(
     name="gemini",
     title="Gemini CLI",
     verified="0.61.0",
-    commands=("gemini",),
     events={"BeforeTool": "PreToolUse", "AfterTool": "PostToolUse", "BeforeAgent": "UserPromptSubmit",
             "AfterAgent": "Stop", "SessionStart": "SessionStart", "SessionEnd": "SessionEnd",
             "PreCompress": "PreCompact", "Notification": "Notification"},
@@ -53,21 +51,21 @@ GEMINI = Host(
     mcp=_mcp,
     servers=ServerFile(user=".gemini/settings.json", project=".gemini/settings.json", url="httpUrl",
                        beyond="servers of extensions have no entry"),
-    config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, format=NAMED,
+    config=Config(user=".gemini/settings.json", project=".gemini/settings.json", second=1000, entry=shapes.named,
                   expands=True, longest=590),
     subagents=True,
     notes=(
         "`hooksConfig.enabled` in a project's `.gemini/settings.json` turns hooks off: add `protect.own_files()`",
         "after 16 times in a row it stops although a hook sends it back to work",
     ),
-    proof=recipes.ProofRecipe(
+    proof=ProofRecipe(
         argv=lambda world, prompt: ["-m", "gemini-2.5-flash", "--yolo", "-p", prompt],
         env=lambda world: {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": world.url,
                            "GEMINI_CLI_NO_RELAUNCH": "true"},
-        edits=lambda world: recipes.quiet_settings(".gemini", "gemini-api-key"),
-        bash=recipes.command_call("run_shell_command"), write=recipes.file_call("write_file"),
+        edits=lambda world: shapes.quiet_settings(".gemini", "gemini-api-key"),
+        bash=shapes.command_call("run_shell_command"), write=shapes.file_call("write_file"),
         copies=(".gemini/settings.json",), project_copies=(".gemini/settings.json",),
-        spawn=recipes.prompt_call("invoke_agent", agent_name="generalist"),
-        trust=recipes.TrustedFolders(".gemini/trustedFolders.json", "map", (), "TRUST_FOLDER",
+        spawn=shapes.prompt_call("invoke_agent", agent_name="generalist"),
+        trust=TrustedFolders(".gemini/trustedFolders.json", "map", (), "TRUST_FOLDER",
                              settings=".gemini/settings.json")),
 )  # fmt: skip

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import EventError
-from hookline.hosts import answer_shapes as shapes
-from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.host import Config, Host, Tool, joined_by
-from hookline.hosts.mcp_entries import ServerFile
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, FileEdit, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
+from hookline.hosts.shapes import joined_by
 
 _PRE = "PreToolUse"
 
@@ -25,19 +24,18 @@ def _is_own(payload: Mapping[str, Any]) -> bool:
     return "hookEventName" in payload and "workspaceRoot" in payload
 
 
-def _edits(world: recipes.World) -> list[recipes.FileEdit]:
-    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": recipes.NAME, "api_key": "none"}
-    return [recipes.FileEdit(".grok/config.toml", {("model", recipes.NAME): model})]
+def _edits(world: World) -> list[FileEdit]:
+    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": shapes.NAME, "api_key": "none"}
+    return [FileEdit(".grok/config.toml", {("model", shapes.NAME): model})]
 
 
 GROK = Host(
     name="grok",
     title="Grok",
     verified="1.0.41",
-    commands=("grok",),
-    events=shapes.same(*shapes.CLAUDE_EVENTS),
+    events=shapes.same(*shapes.COMMON_EVENTS),
     says={
-        _PRE: {"deny": shapes.permission(_PRE, "deny"), "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"),
+        _PRE: {**shapes.permissions(_PRE, "deny"), "rewrite": shapes.rewritten(_PRE, permissionDecision="allow"),
                "context": shapes.context(_PRE)},
         "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse"), "stop": shapes.BLOCK},
         "UserPromptSubmit": {"deny": shapes.BLOCK},
@@ -71,12 +69,12 @@ GROK = Host(
     ),
     borrows=("claude", "cursor"),
     recognize=_is_own,
-    proof=recipes.ProofRecipe(
-        argv=lambda world, prompt: ["-m", recipes.NAME, "--always-approve", "-p", prompt],
+    proof=ProofRecipe(
+        argv=lambda world, prompt: ["-m", shapes.NAME, "--always-approve", "-p", prompt],
         env=lambda world: {"XAI_API_KEY": "none"}, edits=_edits,
-        bash=recipes.command_call("run_terminal_command", description="x"), write=recipes.file_call("write"),
+        bash=shapes.command_call("run_terminal_command", description="x"), write=shapes.file_call("write"),
         copies=(".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
-        project_copies=(".grok/hooks",), spawn=recipes.prompt_call("spawn_subagent", description="x", background=False),
-        trust=recipes.TrustedFolders(".grok/trusted_folders.toml", "table", ("folders", "trusted"), trusted=True,
+        project_copies=(".grok/hooks",), spawn=shapes.prompt_call("spawn_subagent", description="x", background=False),
+        trust=TrustedFolders(".grok/trusted_folders.toml", "table", ("folders", "trusted"), trusted=True,
                              inherits=False)),
 )  # fmt: skip

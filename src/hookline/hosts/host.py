@@ -8,88 +8,29 @@ without one repeats the vendor's documentation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from hookline.events import Event
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import ProofRecipe
-from hookline.replies import Reply
+from hookline.events import Event, PreToolUse
+from hookline.replies import Reply, deny
+
+if TYPE_CHECKING:
+    from hookline.core.engine import HookSet
+
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+
+# -- payloads and answers ---------------------------------------------------------------------------------------------
 
 McpReader = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
 """Our names for a tool, from the host's name for it and its payload: none if the tool is the host's own."""
 
-UNKNOWN_SERVER = "unknown"
-"""The server of a tool whose host does not say where it comes from."""
-
 
 def mcp_name(server: Any, tool: Any) -> str:
-    """The name that rules and matchers use."""
+    """The name that rules and matchers use for the tool of an MCP server."""
     return f"mcp__{server}__{tool}"
-
-
-def joined_by(separator: str) -> McpReader:
-    """Names of the form server, separator, tool; one that can be cut in several places is read in every way."""
-
-    def read(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
-        parts = name.split(separator)
-        cuts = range(1, len(parts))
-        return tuple(mcp_name(separator.join(parts[:cut]), separator.join(parts[cut:])) for cut in cuts)
-
-    return read
-
-
-MARGIN = 10.0
-"""Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
-
-
-class HookEntry(NamedTuple):
-    """One command in a host's configuration."""
-
-    event: str
-    command: str
-    timeout: int
-    """In the host's unit."""
-    gate: bool
-
-
-def hook(entry: HookEntry) -> dict[str, Any]:
-    """A hook in Claude Code's words."""
-    return {"type": "command", "command": entry.command, "timeout": entry.timeout}
-
-
-def nested(entry: HookEntry) -> dict[str, Any]:
-    """A group of one hook, as in Claude Code's settings."""
-    return {"hooks": [hook(entry)]}
-
-
-class ConfigFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The kind of file, and what an entry is in it.
-
-    Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. A folder
-    of `scripts` has an executable for each event; a `plugin` is a text for all entries together.
-    """
-
-    kind: Literal["json", "toml", "scripts", "plugin"] = "json"
-    entry: Callable[[HookEntry], Mapping[str, Any]] = nested
-    version: int | str | None = None
-    listed: bool = False
-    plugin: Callable[[list[HookEntry]], str] | None = None
-
-
-NESTED = ConfigFormat()
-NAMED = ConfigFormat(entry=lambda entry: {"hooks": [{"name": "hookline", **hook(entry)}]})
-"""As Claude Code's, with a name for each hook."""
-FLAT = ConfigFormat(entry=lambda entry: {"command": entry.command, "timeout": entry.timeout})
-
-
-TEXT = "{text}"
-"""Stands in a template for the reason, the context or the message."""
-
-VALUE = "{value}"
-"""Stands in a template for the tool's new input or output, as the host itself would write it."""
 
 
 NAMESPACE = "::"
@@ -109,9 +50,9 @@ class Plain(msgspec.Struct, frozen=True):
 Template = Mapping[str, Any] | Exit | Plain | Callable[[Any, Event | None], Mapping[str, Any]]
 """How a host words one kind of answer."""
 
-Kind = Literal["allow", "ask", "defer", "deny", "rewrite", "context", "replace", "stop", "keep_going"]
 Words = Mapping[str, Template]
-NO_WORDS: Words = MappingProxyType({})
+"""By kind of answer: allow, ask, defer, deny, rewrite, context, replace, stop, keep_going."""
+NO_WORDS: Words = _NONE
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -133,17 +74,45 @@ class Tool(msgspec.Struct, frozen=True):
     """
 
     name: str
-    fields: Mapping[str, str] = MappingProxyType({})
+    fields: Mapping[str, str] = _NONE
     lines: str = ""
     each: str = ""
     patch: str = ""
     command_line: str = ""
     by: str = ""
-    variants: Mapping[str, Tool] = MappingProxyType({})
+    variants: Mapping[str, Tool] = _NONE
+
+
+# -- its files --------------------------------------------------------------------------------------------------------
+
+MARGIN = 10.0
+"""Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
+
+
+class HookEntry(NamedTuple):
+    """One command in a host's configuration; `timeout` is in the host's unit."""
+
+    event: str
+    command: str
+    timeout: int
+    gate: bool
+
+
+def hook(entry: HookEntry) -> dict[str, Any]:
+    """A hook in Claude Code's words."""
+    return {"type": "command", "command": entry.command, "timeout": entry.timeout}
+
+
+def nested(entry: HookEntry) -> dict[str, Any]:
+    """A group of one hook, as in Claude Code's settings."""
+    return {"hooks": [hook(entry)]}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the host reads its hooks, and in which format.
+    """Where the host reads its hooks, and in which form.
+
+    Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. A folder
+    of `scripts` has an executable for each event; a `plugin` is a text for all entries together.
 
     `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
     variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
@@ -157,10 +126,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     local: str = ""
     home_env: str = ""
-    format: ConfigFormat = NESTED
+    kind: Literal["json", "toml", "scripts", "plugin"] = "json"
+    entry: Callable[[HookEntry], Mapping[str, Any]] = nested
+    version: int | str | None = None
+    listed: bool = False
+    plugin: Callable[[list[HookEntry]], str] | None = None
     second: int = 1
     longest: int = 45
-    cut_to: Mapping[str, int] = MappingProxyType({})
+    cut_to: Mapping[str, int] = _NONE
     own_file: bool = False
     expands: bool = False
     replaces: bool = False
@@ -182,6 +155,103 @@ class HookTrust(msgspec.Struct, frozen=True):
     hashes: Callable[[str, Any, Callable[[Any], bool]], dict[str, str]]
 
 
+class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a host keeps its MCP servers, and the form of an entry there.
+
+    `user` is relative to the home (or to the host's own folder, where a variable moves that), `project` to a project.
+    `nested` is a table of folders, each with servers of its own. `url` is the field with an address that speaks
+    streamable HTTP; `marks` is what the entry of a program says besides, whose `command` may be the list of all words
+    (`as_list`). `beyond` are servers of the host that have no entry.
+    """
+
+    user: str
+    project: str = ""
+    key: str = "mcpServers"
+    nested: str = ""
+    kind: Literal["json", "toml", "rows"] = "json"
+    url: str = "url"
+    env: str = "env"
+    marks: Mapping[str, str] = _NONE
+    as_list: bool = False
+    beyond: str = ""
+
+
+# -- how it is run headless on the scripted model; `prove` acts on it --------------------------------------------------
+
+ToolCall = tuple[str, Any]
+
+
+class World(NamedTuple):
+    """Where one run takes place: folders of its own, and the model's address."""
+
+    home: Path
+    project: Path
+    url: str
+
+
+class FileEdit(NamedTuple):
+    """What is set in a JSON or TOML file of the home, which may be a copy of the user's, comments and all.
+
+    `rows` has one row for each of these arrays of tables, in place of one that has its name; the key `without` is taken
+    out first.
+    """
+
+    path: str
+    values: Mapping[tuple[str, ...], Any]
+    rows: Mapping[str, Mapping[str, Any]] = _NONE
+    without: tuple[str, ...] = ()
+
+
+class TrustedFolders(NamedTuple):
+    """An agent's list of the folders whose hooks it runs.
+
+    The file at `path`, relative to the home, has a `table` for each folder, with the names of the tables and of their
+    key in `names`; or is a `map` with a value for each; or has `lists` of folders, whose name says what holds for them,
+    of which the last of `names` wins. `trusted` is what it says of a folder that is trusted.
+    """
+
+    path: str
+    form: Literal["table", "map", "lists"]
+    names: tuple[str, ...]
+    trusted: Any
+    inherits: bool = True
+    """Whether a folder is trusted that lies in one that is; measured."""
+    unlisted: bool = False
+    """Whether it runs a project's hooks in a folder that the list does not have."""
+    settings: str = ""
+    """The file with the switch of all this, for an agent that does no work in a folder that is not trusted."""
+    on: bool = True
+    """Whether it is on where the switch is not set."""
+
+
+class ProofRecipe(NamedTuple):
+    """One agent CLI, as it is run for a proof: `bash`, `write` and `spawn` are the calls of its tools."""
+
+    argv: Callable[[World, str], list[str]]
+    env: Callable[[World], dict[str, str]]
+    bash: Callable[[str], ToolCall]
+    write: Callable[[str], ToolCall]
+    copies: tuple[str, ...]
+    """What of the user's home it reads: files and folders, relative to it."""
+    project_copies: tuple[str, ...] = ()
+    edits: Callable[[World], list[FileEdit]] = lambda world: []
+    setup: Callable[[World], list[str]] | None = None
+    """The words of a command of its own that tells it of the model."""
+    ending: tuple[ToolCall, ...] = ()
+    """Calls that end the run, for an agent that must be told."""
+    spawn: Callable[[str], ToolCall] | None = None
+    """The call that has another agent work on a prompt; none if it offers no such tool."""
+    trust: TrustedFolders | None = None
+    """Where it keeps the folders that are trusted; the others run a project's hooks wherever they are started."""
+    servers: str = ""
+    """The file with the MCP servers whose tools cannot be told from the agent's own by their names."""
+    to_the_model: float = 60.0
+    """Seconds in which it must have asked its model for the first time."""
+
+
+# -- the row ----------------------------------------------------------------------------------------------------------
+
+
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """One agent CLI."""
 
@@ -193,14 +263,14 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """For each of our events, the kinds of answer the host obeys, and its words for them."""
     config: Config
     verified: str = ""
-    commands: tuple[str, ...] = ()
-    """The names of its executable."""
-    aliases: Mapping[str, str] = MappingProxyType({})
+    command: str = ""
+    """The name of its executable, if it is not its own."""
+    aliases: Mapping[str, str] = _NONE
     """More names under which its events arrive; they are never written into its configuration."""
     event_field: str = "hook_event_name"
-    names: Mapping[str, str] = MappingProxyType({})
+    names: Mapping[str, str] = _NONE
     """Payload fields that are called differently here."""
-    tools: Mapping[str, Tool] = MappingProxyType({})
+    tools: Mapping[str, Tool] = _NONE
     other_tools: frozenset[str] = frozenset()
     """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
     mcp: McpReader | None = None
@@ -243,6 +313,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its version is asked for, and not looked up beside the binary."""
     proof: ProofRecipe | None = None
 
+    @property
+    def executable(self) -> str:
+        """What it is called on PATH."""
+        return self.command or self.name
+
     def native_events(self, name: str) -> tuple[str, ...]:
         """What the host calls one of our events: a few have several names for it, many none."""
         return tuple(theirs for theirs, ours in self.events.items() if ours == name)
@@ -271,6 +346,25 @@ def able(host: Host, ability: str) -> bool:
     event, kind = ABILITIES[ability]
     if not event:
         return bool(host.subagents)
-    if not kind:
-        return event in host.events.values()
-    return kind in host.says.get(event, NO_WORDS)
+    return kind in host.says.get(event, NO_WORDS) if kind else event in host.events.values()
+
+
+# -- agents that a host starts inside itself: where it asks no hook in them, the tool that starts them is denied -------
+
+ALLOW = "allow"
+"""The value of `--subagents` in a command that lets them be started, which `install --allow-subagents` has written."""
+
+
+def unasked_subagents(host: Host) -> str:
+    """Why hooks do not hold in the agents that a host starts; nothing if they do."""
+    if host.subagents is None:
+        return f"it was not measured whether {host.title} asks hooks inside the agents that it starts"
+    return "" if host.subagents else f"{host.title} asks no hook inside the agents that it starts"
+
+
+def refuse_unasked(hooks: HookSet, host: Host, allowed: str) -> None:
+    """Have a set of hooks deny the tool that starts agents, where hooks do not hold in them."""
+    why = unasked_subagents(host)
+    if why and allowed != ALLOW:
+        told = f"{why}: what they do would not be judged. `hookline install {host.name} --allow-subagents` allows them"
+        hooks.add(PreToolUse, lambda event: deny(told), match="Agent|Task", name="subagents", inline=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.hosts.answer_shapes import BASH, GLOB, GREP, permission, same
-from hookline.hosts.host import Config, ConfigFormat, Exit, Host, Plain, Tool
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, World, command_call, file_call, prompt_call
+from hookline.hosts.host import Config, Exit, FileEdit, Host, Plain, ProofRecipe, ServerFile, Tool, World
+from hookline.hosts.shapes import BASH, GLOB, GREP, NAME, command_call, file_call, flat, permissions, prompt_call, same
 
 _PRE = "PreToolUse"
 
@@ -28,19 +26,14 @@ def _edits(world: World) -> list[FileEdit]:
     return [FileEdit(".kimi-code/config.toml", values)]
 
 
-_FORMAT = ConfigFormat(
-    kind="toml", entry=lambda entry: {"event": entry.event, "command": entry.command, "timeout": entry.timeout}
-)
-
 KIMI = Host(
     name="kimi",
     title="Kimi Code",
     verified="2.1.0",
-    commands=("kimi",),
     events=same(_PRE, "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd",
                 "SubagentStart", "SubagentStop", "PreCompact", "PostCompact", "Notification"),
     says={
-        _PRE: {"deny": permission(_PRE, "deny")},
+        _PRE: permissions(_PRE, "deny"),
         "UserPromptSubmit": {"deny": Exit(2), "context": Plain()},
         "Stop": {"keep_going": Exit(2)},
     },
@@ -56,7 +49,8 @@ KIMI = Host(
         "CreateGoal", "GetGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
         "ExitPlanMode", "TaskList", "TaskOutput", "TaskStop", "WaitFor"}),
     servers=ServerFile(user=".kimi-code/mcp.json", project=".kimi-code/mcp.json"),
-    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", format=_FORMAT, longest=580),
+    config=Config(user=".kimi-code/config.toml", home_env="KIMI_CODE_HOME", longest=580, kind="toml",
+                  entry=lambda entry: {"event": entry.event, **flat(entry)}),
     subagents=True,
     notes=(
         "PostToolUse is started and not waited for: its answer is not read",

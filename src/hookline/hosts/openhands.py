@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts.answer_shapes import BASH, DENY, same
-from hookline.hosts.host import UNKNOWN_SERVER, Config, ConfigFormat, Host, Tool, mcp_name, nested
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import GENERAL, ProofRecipe, World, command_call, file_call, prompt_call
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, World, mcp_name, nested
+from hookline.hosts.shapes import BASH, DENY, GENERAL, command_call, file_call, prompt_call, same
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
 _VIEW = Tool("Read", {"path": "file_path"})
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """It does not say which server a tool belongs to."""
     given = fields.get("tool_input")
     kind = given.get("kind") if isinstance(given, dict) else None
-    return (mcp_name(UNKNOWN_SERVER, name),) if kind == "MCPToolAction" else ()
+    return (mcp_name("unknown", name),) if kind == "MCPToolAction" else ()
 
 
 _RISK = {"security_risk": "LOW", "summary": "x"}
@@ -32,7 +31,6 @@ OPENHANDS = Host(
     name="openhands",
     title="OpenHands",
     verified="1.16.0",
-    commands=("openhands",),
     events=same("PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop"),
     says={
         "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"}},
@@ -52,7 +50,7 @@ OPENHANDS = Host(
     tells_servers=False,
     servers=ServerFile(user=".openhands/mcp.json", marks={"transport": "stdio"}),
     config=Config(user=".openhands/hooks.json", project=".openhands/hooks.json", replaces=True, longest=390,
-                  format=ConfigFormat(entry=lambda entry: {"matcher": "*", **nested(entry)})),
+                  entry=lambda entry: {"matcher": "*", **nested(entry)}),
     subagents=False,
     notes=(
         "a project's `.openhands/hooks.json` is read instead of the user's; ours asks the user's hooks, too",

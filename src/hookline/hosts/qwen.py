@@ -1,9 +1,7 @@
 """Qwen Code: Claude Code's words, Gemini's tools, timeouts in milliseconds; nothing can be rewritten."""
 
-from hookline.hosts import answer_shapes as shapes
-from hookline.hosts import proof_recipe as recipes
-from hookline.hosts.host import NAMED, Config, Host, Tool
-from hookline.hosts.mcp_entries import ServerFile
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, TrustedFolders
 
 _PRE = "PreToolUse"
 
@@ -11,12 +9,10 @@ QWEN = Host(
     name="qwen",
     title="Qwen Code",
     verified="0.24.4",
-    commands=("qwen",),
-    events=shapes.same(*shapes.CLAUDE_EVENTS),
+    events=shapes.same(*shapes.COMMON_EVENTS),
     says={
-        _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
-               "allow": shapes.permission(_PRE, "allow")},
-        "PermissionRequest": {"deny": shapes.REQUEST_DENIED, "allow": shapes.REQUEST_ALLOWED},
+        _PRE: shapes.permissions(_PRE, "deny", "ask", "allow"),
+        "PermissionRequest": shapes.REQUEST,
         "PostToolUse": {"context": shapes.context("PostToolUse"), "deny": shapes.context("PostToolUse"),
                         "stop": shapes.END_TURN},
         "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")},
@@ -38,7 +34,7 @@ QWEN = Host(
         "structured_output", "report_findings", "save_memory", "read_mcp_resource"}),
     servers=ServerFile(user=".qwen/settings.json", project=".qwen/settings.json", url="httpUrl",
                        beyond="servers of extensions have no entry"),
-    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, format=NAMED,
+    config=Config(user=".qwen/settings.json", project=".qwen/settings.json", second=1000, entry=shapes.named,
                   expands=True, longest=45),
     subagents=True,
     notes=(
@@ -47,14 +43,14 @@ QWEN = Host(
         "UserPromptSubmit fires again, with an empty prompt, after every tool",
         "after 7 times in a row it stops although a hook sends it back to work",
     ),
-    proof=recipes.ProofRecipe(
+    proof=ProofRecipe(
         argv=lambda world, prompt: ["-m", "fake-model", "--yolo", "-p", prompt],
         env=lambda world: {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{world.url}/v1",
                            "OPENAI_MODEL": "fake-model"},
-        edits=lambda world: recipes.quiet_settings(".qwen", "openai"),
-        bash=recipes.command_call("run_shell_command", is_background=False, description="x"),
-        write=recipes.file_call("write_file"), copies=(".qwen/settings.json",), project_copies=(".qwen/settings.json",),
-        spawn=recipes.prompt_call("agent", run_in_background=False, **recipes.GENERAL),
-        trust=recipes.TrustedFolders(".qwen/trustedFolders.json", "map", (), "TRUST_FOLDER",
+        edits=lambda world: shapes.quiet_settings(".qwen", "openai"),
+        bash=shapes.command_call("run_shell_command", is_background=False, description="x"),
+        write=shapes.file_call("write_file"), copies=(".qwen/settings.json",), project_copies=(".qwen/settings.json",),
+        spawn=shapes.prompt_call("agent", run_in_background=False, **shapes.GENERAL),
+        trust=TrustedFolders(".qwen/trustedFolders.json", "map", (), "TRUST_FOLDER",
                                      settings=".qwen/settings.json", on=False)),
 )  # fmt: skip

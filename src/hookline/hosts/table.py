@@ -12,11 +12,10 @@ from hookline.hosts.codex import CODEX
 from hookline.hosts.copilot import COPILOT
 from hookline.hosts.gemini import GEMINI
 from hookline.hosts.grok import GROK
-from hookline.hosts.host import Host
+from hookline.hosts.host import Host, ProofRecipe
 from hookline.hosts.kimi import KIMI
 from hookline.hosts.opencode import OPENCODE
 from hookline.hosts.openhands import OPENHANDS
-from hookline.hosts.proof_recipe import ProofRecipe
 from hookline.hosts.qwen import QWEN
 from hookline.hosts.unverified import AUGMENT, CRUSH, CURSOR, DROID, GOOSE, KIRO, WINDSURF
 from hookline.hosts.vibe import VIBE

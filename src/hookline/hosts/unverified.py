@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.hosts import answer_shapes as shapes
-from hookline.hosts.host import FLAT, TEXT, VALUE, Config, ConfigFormat, Exit, HookEntry, Host, Plain, Tool
+from hookline.hosts import shapes
+from hookline.hosts.host import Config, Exit, HookEntry, Host, Plain, Tool
+from hookline.hosts.shapes import TEXT, VALUE
 
 _PRE = "PreToolUse"
 _BORROWED = {
-    _PRE: {"deny": shapes.permission(_PRE, "deny"), "ask": shapes.permission(_PRE, "ask"),
-           "allow": shapes.permission(_PRE, "allow"), "rewrite": shapes.rewritten(_PRE)},
+    _PRE: {**shapes.permissions(_PRE, "deny", "ask", "allow"), "rewrite": shapes.rewritten(_PRE)},
     "PostToolUse": {"deny": shapes.BLOCK, "context": shapes.context("PostToolUse")},
     "UserPromptSubmit": {"deny": shapes.BLOCK},
     "Stop": {"keep_going": shapes.BLOCK},
@@ -34,7 +34,7 @@ def _cursor_entry(entry: HookEntry) -> dict[str, Any]:
 CURSOR = Host(
     name="cursor",
     title="Cursor",
-    commands=("cursor-agent",),
+    command="cursor-agent",
     events={"preToolUse": _PRE, "postToolUse": "PostToolUse", "beforeSubmitPrompt": "UserPromptSubmit",
             "stop": "Stop", "sessionStart": "SessionStart", "sessionEnd": "SessionEnd", "preCompact": "PreCompact",
             "subagentStart": "SubagentStart", "subagentStop": "SubagentStop"},
@@ -53,7 +53,7 @@ CURSOR = Host(
            "StrReplace": Tool("Edit", {"path": "file_path"}), "Read": Tool("Read", {"path": "file_path"}),
            "Delete": Tool("Edit", {"path": "file_path"}), "Grep": shapes.GREP, "Glob": shapes.GLOB},
     config=Config(user=".cursor/hooks.json", project=".cursor/hooks.json",
-                  format=ConfigFormat(version=1, entry=_cursor_entry)),
+                  version=1, entry=_cursor_entry),
     notes=("`failClosed` is written as a second line of defence",),
 )  # fmt: skip
 
@@ -78,7 +78,6 @@ def _windsurf(payload: dict[str, Any]) -> dict[str, Any]:
 WINDSURF = Host(
     name="windsurf",
     title="Windsurf",
-    commands=("windsurf",),
     events={"pre_run_command": _PRE, "pre_write_code": _PRE, "pre_read_code": _PRE, "pre_mcp_tool_use": _PRE,
             "post_run_command": "PostToolUse", "post_write_code": "PostToolUse", "post_read_code": "PostToolUse",
             "post_mcp_tool_use": "PostToolUse", "pre_user_prompt": "UserPromptSubmit",
@@ -87,13 +86,12 @@ WINDSURF = Host(
     names={"trajectory_id": "session_id"},
     unwrap=_windsurf,
     config=Config(user=".codeium/windsurf/hooks.json", project=".windsurf/hooks.json",
-                  format=ConfigFormat(entry=lambda entry: {"command": entry.command})),
+                  entry=lambda entry: {"command": entry.command}),
 )  # fmt: skip
 
 CRUSH = Host(
     name="crush",
     title="Crush",
-    commands=("crush",),
     events=shapes.same(_PRE),
     says={_PRE: {"deny": {"decision": "deny", "reason": TEXT}, "allow": {"decision": "allow"},
                  "rewrite": {"decision": "allow", "updated_input": VALUE}, "context": {"context": TEXT}}},
@@ -101,13 +99,12 @@ CRUSH = Host(
     tools={"bash": Tool("Bash", {"working_dir": "cwd"}), "write": shapes.WRITE, "edit": shapes.EDIT,
            "multiedit": Tool("MultiEdit"),
            "view": shapes.READ, "grep": shapes.GREP, "glob": shapes.GLOB, "ls": Tool("LS"), "fetch": Tool("WebFetch")},
-    config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", format=FLAT),
+    config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", entry=shapes.flat),
 )  # fmt: skip
 
 GOOSE = Host(
     name="goose",
     title="goose",
-    commands=("goose",),
     events=shapes.same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd", "PreCompact",
                 "SubagentStart", "SubagentStop"),
     says={_PRE: {"deny": shapes.BLOCK}, "UserPromptSubmit": {"deny": shapes.BLOCK},
@@ -128,7 +125,7 @@ def _kiro_entry(entry: HookEntry) -> dict[str, Any]:
 KIRO = Host(
     name="kiro",
     title="Kiro",
-    commands=("kiro-cli",),
+    command="kiro-cli",
     events={"PreToolUse": _PRE, "PostToolUse": "PostToolUse", "UserPromptSubmit": "UserPromptSubmit", "Stop": "Stop",
             "SessionStart": "SessionStart"},
     aliases={"preToolUse": _PRE, "postToolUse": "PostToolUse", "userPromptSubmit": "UserPromptSubmit",
@@ -139,13 +136,13 @@ KIRO = Host(
            "fs_write": Tool("Write", {"path": "file_path", "file_text": "content"}),
            "str_replace": Tool("Edit", {"path": "file_path"}), "fs_read": Tool("Read", {"path": "file_path"})},
     config=Config(user=".kiro/hooks/hookline.json", project=".kiro/hooks/hookline.json", own_file=True,
-                  format=ConfigFormat(version="v1", listed=True, entry=_kiro_entry)),
+                  version="v1", listed=True, entry=_kiro_entry),
 )  # fmt: skip
 
 AUGMENT = Host(
     name="augment",
     title="Augment",
-    commands=("auggie",),
+    command="auggie",
     events={**shapes.same(_PRE, "PostToolUse", "Stop", "SessionStart", "SessionEnd"),
             "PromptSubmit": "UserPromptSubmit"},
     says=_BORROWED,
@@ -158,7 +155,6 @@ AUGMENT = Host(
 DROID = Host(
     name="droid",
     title="Factory droid",
-    commands=("droid",),
     events=shapes.same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "SessionStart", "SessionEnd",
                 "PreCompact", "Notification"),
     says={**_BORROWED, "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")}},

@@ -6,15 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts.answer_shapes import BASH, DENY, EDIT, GREP, WRITE
-from hookline.hosts.host import TEXT, VALUE, Config, ConfigFormat, HookEntry, Host, Tool, mcp_name
-from hookline.hosts.mcp_entries import ServerFile
-from hookline.hosts.proof_recipe import NAME, FileEdit, ProofRecipe, TrustedFolders, World, command_call, file_call
+from hookline.hosts.host import Config, FileEdit, HookEntry, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
+from hookline.hosts.shapes import BASH, DENY, EDIT, GREP, NAME, TEXT, VALUE, WRITE, command_call, file_call
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     found = re.fullmatch(r"mcp_([^.]+)\.(.+)", name)
-    return (mcp_name(found[1], found[2]),) if found else ()
+    return (f"mcp__{found[1]}__{found[2]}",) if found else ()
 
 
 def _entry(entry: HookEntry) -> dict[str, Any]:
@@ -41,7 +39,6 @@ VIBE = Host(
     name="vibe",
     title="Mistral Vibe",
     verified="3.0.2",
-    commands=("vibe",),
     events={"pre_tool": "PreToolUse", "post_tool": "PostToolUse", "post_agent": "Stop"},
     says={
         "PreToolUse": {"deny": DENY, "allow": {"decision": "allow"},
@@ -63,7 +60,7 @@ VIBE = Host(
     mcp=_mcp,
     servers=ServerFile(user=".vibe/config.toml", key="mcp_servers", kind="rows", marks={"transport": "stdio"}),
     config=Config(user=".vibe/hooks.toml", project=".vibe/hooks.toml", home_env="VIBE_HOME", longest=390,
-                  format=ConfigFormat(kind="toml", entry=_entry)),
+                  kind="toml", entry=_entry),
     notes=(
         "a call that `run_typescript` makes is refused like any other, but the model is not told why",
         "prompts and sessions have no hooks",

@@ -13,9 +13,9 @@ from hookline.core.files import write_atomically
 from hookline.errors import ConfigError, HooklineError
 from hookline.events import PreToolUse, Stop
 from hookline.hosts.host import Host
+from hookline.hosts.install.apply import all_commands
 from hookline.hosts.install.commands import InstallResult, install, uninstall
 from hookline.hosts.install.entries import HookSource, config_path
-from hookline.hosts.install.formats import all_commands
 from hookline.hosts.install.survey import find_binary
 from hookline.hosts.table import HOSTS, find
 from tests.environ import clean_environ
@@ -54,7 +54,7 @@ EDITED = [find(name) for name in ("claude", "codex", "gemini", "kimi", "vibe", "
 def files_of(host: Host) -> Iterator[tuple[Path, str]]:
     """Every file that an installation edits, with every text it may have had."""
     path = config_path(host, "user")
-    for text in TOML if host.config.format.kind == "toml" else JSON:
+    for text in TOML if host.config.kind == "toml" else JSON:
         yield path, text
     if host.name == "codex":
         yield from ((path.with_name("config.toml"), text) for text in TOML if "\n[[hooks" not in f"\n{text}")

@@ -57,7 +57,7 @@ def test_a_host_gets_one_command_for_each_event(host: Host, home: Path) -> None:
     made = done(host)
 
     path = config_path(host, "user")
-    if host.config.format.kind == "scripts":
+    if host.config.kind == "scripts":
         commands = [(file.name, file.read_text().splitlines()[2]) for file in sorted(path.iterdir())]
     else:
         commands = our_commands(host, path.read_text())
@@ -203,7 +203,7 @@ def test_what_was_edited_since_is_kept(name: str, home: Path) -> None:
     host = find(name)
     path = config_path(host, "user")
     done(host)
-    if host.config.format.kind == "toml":
+    if host.config.kind == "toml":
         path.write_text(path.read_text() + '\n[later]\nx = "mine"\n')
     else:
         path.write_text(path.read_text().rstrip().removesuffix("}").rstrip() + ',\n  "later": "mine"\n}\n')

@@ -15,8 +15,7 @@ from hookline.events import PreToolUse
 from hookline.hosts.host import Host
 from hookline.hosts.install.commands import install, uninstall
 from hookline.hosts.install.entries import HookSource
-from hookline.hosts.install.servers import put_in, servers_path, take_out
-from hookline.hosts.mcp_entries import is_wrapped
+from hookline.hosts.install.servers import is_wrapped, put_in, servers_path, take_out
 from hookline.hosts.table import HOSTS, find
 
 ELEVEN = [host for host in HOSTS.values() if host.servers]

@@ -16,9 +16,9 @@ import pytest
 from hookline.hook_file import load_hooks
 from hookline.hosts.host import Host
 from hookline.hosts.install.survey import find_binary, lab
-from hookline.hosts.prove.copies import STORES, trust_folder
 from hookline.hosts.prove.model import ModelTurn, serving
 from hookline.hosts.prove.proof import missing_programs, prove
+from hookline.hosts.prove.run import STORES, trust_folder
 from hookline.hosts.table import HOSTS, find
 from tests import forked
 from tests.environ import clean_environ
@@ -384,7 +384,7 @@ def test_a_wrong_path_is_named_in_every_hosts_file(host: Host, installed_everywh
     program = next(word for word in re.findall(r"[^\s\"']+", text) if word.endswith(("/hookline", "/python")))
     file.write_text(text.replace(program, "/wrong/place/hookline"))
 
-    found = set(missing_programs(host, file.parent if host.config.format.kind == "scripts" else file))
+    found = set(missing_programs(host, file.parent if host.config.kind == "scripts" else file))
 
     assert {name for _, name in found} == {"/wrong/place/hookline"}
     assert host.native_events("PreToolUse")[0] in {event for event, _ in found}

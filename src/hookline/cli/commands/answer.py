@@ -205,7 +205,7 @@ def _load(request: AnswerOptions) -> Hooks:
     """The hooks that the command names, under the fleet's policy and audit."""
     from hookline.api import report_trouble
     from hookline.cli.options import with_fleet_policy
-    from hookline.hosts.subagents import refuse_unasked
+    from hookline.hosts.host import refuse_unasked
 
     hooks = with_fleet_policy(_own_hooks(request))
     refuse_unasked(hooks, request.host, request.subagents)

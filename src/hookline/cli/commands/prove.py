@@ -13,8 +13,7 @@ from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.hosts.host import Host
 from hookline.hosts.install.survey import Proof, hooked, note_proof
-from hookline.hosts.prove.proof import ProofResult, prove
-from hookline.hosts.prove.trial import Finding
+from hookline.hosts.prove.proof import Finding, ProofResult, prove
 from hookline.hosts.table import AGENTS, HOSTS, find
 
 _WIDTH = 80

@@ -13,10 +13,10 @@ from hookline.core.interpreter import SET_BY, entry_argv, shared_command, shared
 from hookline.errors import HooklineError
 from hookline.events import CATALOG, spec_of
 from hookline.guards.sandboxing import unavailable
-from hookline.hosts import subagents
-from hookline.hosts.host import HookTrust, Host
+from hookline.hosts.host import HookTrust, Host, unasked_subagents
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install.apply import keep_form, without_mark
 from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
 from hookline.hosts.install.entries import (
     DEADLINE,
@@ -29,7 +29,6 @@ from hookline.hosts.install.entries import (
     is_ours,
     source_of,
 )
-from hookline.hosts.install.formats import keep_form, without_mark
 from hookline.hosts.install.servers import take_out as take_servers_out
 from hookline.hosts.install.survey import configured
 
@@ -173,7 +172,7 @@ def install(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
     reach = _reach(shared=shared) if scope == "project" else ""
-    notes = list(filter(None, [reach, subagents.note(host, allowed=allow_subagents), *host.notes]))
+    notes = list(filter(None, [reach, _on_subagents(host, allowed=allow_subagents), *host.notes]))
     hashes = hashes_for(host)
     if hashes:
         old = files.load_record(host.name, scope, record.project)
@@ -188,6 +187,15 @@ def install(
     events = tuple(dict.fromkeys(entry.event for entry in made))
     kept = files.apply(record, changes)
     return InstallResult(host, changes[0].path, events, tuple(kept), losses, tuple(notes))
+
+
+def _on_subagents(host: Host, *, allowed: bool) -> str:
+    """What to say of agents that the host starts; nothing if hooks hold in them, or it has no tool that starts one."""
+    why = unasked_subagents(host)
+    if not why or not any(tool.name == "Agent" for tool in host.tools.values()):
+        return ""
+    so = "nothing is judged there, as you allowed" if allowed else "starting one is denied; --allow-subagents allows it"
+    return f"{why}: {so}"
 
 
 def _reach(*, shared: bool) -> str:

@@ -64,14 +64,18 @@ class HookSource(NamedTuple):
         return {name: value for name, value in files.items() if value not in ("", DEFAULT_LOG)}
 
 
+def flags_of(command: str) -> dict[str, str]:
+    """Each word of a command and the one after it; nothing of one that was edited and cannot be read."""
+    try:
+        return dict(pairwise(shlex.split(command)))
+    except ValueError:
+        return {}
+
+
 def source_of(command: str, project: Path | None = None) -> HookSource:
     """Where the hooks come from that one of our commands asks; with `project`, by their paths on this machine."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # it was edited
-        return HookSource()
-    after = dict(pairwise(words))
-    found = (after.get(f"--{name}", "") for name in HookSource._fields)
+    flags = flags_of(command)
+    found = (flags.get(f"--{name}", "") for name in HookSource._fields)
     return HookSource(*(value.replace(_IN_PROJECT, f"{project}/") if project else value for value in found))
 
 

@@ -6,23 +6,31 @@ written since. An entry that is no longer ours stays as it is.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
 
 from hookline.core.files import private_folder
 from hookline.core.interpreter import entry_argv
 from hookline.errors import HooklineError
 from hookline.hosts import judged_calls
-from hookline.hosts.host import Host
+from hookline.hosts.host import Host, ServerFile
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install.apply import keep_form
 from hookline.hosts.install.entries import HookSource, Scope, user_path
-from hookline.hosts.install.formats import keep_form
-from hookline.hosts.mcp_entries import ServerFile, is_wrapped, wrap
 
+_LOGIN = ("oauth", "auth", "authProviderType", "oauth_resource", "scopes")
+_TOKENS = ("bearer_token_env_var", "bearerTokenEnvVar", "api_key_env", "env_http_headers", "headersHelper")
+_HEADERS = ("headers", "http_headers")
+_VARIABLE = "HOOKLINE_HEADER_"
 _RECORD = "{}-mcp"
 _BETWEEN = "\0"
 Wrap = Callable[[str, Any], dict[str, Any] | str]
@@ -156,3 +164,62 @@ def _put(form: ServerFile, text: str, path: tuple[str, ...], old: Any, new: dict
         if old.get(field) != value:
             text = toml_edit.set_value(text, (form.key, *path, field), value)
     return text
+
+
+# -- an entry, with the gateway in front of its server ---
+
+
+def wrap(
+    form: ServerFile, name: str, entry: Any, *, program: Sequence[str], flags: Sequence[str]
+) -> dict[str, Any] | str:
+    """An entry that starts the gateway, which starts the server; why not, if that cannot be done."""
+    if not isinstance(entry, dict):
+        return "its entry is not an object"
+    headers: dict[str, Any] = {}
+    if words := _words(entry):
+        kept = entry
+    elif isinstance(address := entry.get(form.url), str) and entry.get("type") != "sse":
+        if any(field in entry for field in _LOGIN):
+            return "it wants a login by OAuth, which is between the host and the server"
+        if found := next((field for field in _TOKENS if field in entry), ""):
+            return f"its token comes by `{found}`; write the entry yourself, with `hookline mcp --header`"
+        headers = next((entry[field] for field in _HEADERS if isinstance(entry.get(field), dict)), {})
+        if not _are_texts(headers.values()):
+            return "its headers are not texts"
+        if not headers and urlsplit(address).hostname not in ("localhost", "127.0.0.1", "::1"):
+            return "it may want a login by OAuth, which is between the host and the server"
+        words, kept = [address], {key: entry[key] for key in entry if key not in (form.url, "type", *_HEADERS)}
+    else:
+        is_address = isinstance(entry.get("url"), str)
+        return f"it is {'reached by server-sent events' if is_address else 'neither a program nor an address'}"
+    named = {f"{_VARIABLE}{number}": header for number, header in enumerate(headers)}
+    pins = f"{server_name(name)}-{hashlib.sha256(msgspec.json.encode(words)).hexdigest()[:8]}"
+    sent = [word for variable, header in named.items() for word in ("--header", f"{header}={variable}")]
+    argv = [*program, "mcp", "--name", server_name(name), "--pins", pins, *flags, *sent, "--", *words]
+    made = {**kept, **form.marks, **({"command": argv} if form.as_list else {"command": argv[0], "args": argv[1:]})}
+    if named:
+        made[form.env] = {**(kept.get(form.env) or {}), **{variable: headers[name] for variable, name in named.items()}}
+    return made
+
+
+def is_wrapped(entry: Any) -> bool:
+    """Whether an entry starts the gateway."""
+    words = _words(entry) if isinstance(entry, dict) else []
+    before = words[: words.index("--")] if "--" in words else []
+    return "mcp" in before and "--pins" in before and any("hookline" in word for word in before)
+
+
+def server_name(name: str) -> str:
+    """A server's name as it stands in `mcp__NAME__TOOL`."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name).strip("_-")[:48] or "server"
+
+
+def _words(entry: Mapping[str, Any]) -> list[str]:
+    """The command line of a program's entry; none if it is not one."""
+    command, arguments = entry.get("command"), entry.get("args") or []
+    words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else [None])]
+    return words if all(isinstance(word, str) and word for word in words[:1]) and _are_texts(words) else []
+
+
+def _are_texts(words: Iterable[Any]) -> bool:
+    return all(isinstance(word, str) for word in words)

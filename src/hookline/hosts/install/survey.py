@@ -18,8 +18,8 @@ import msgspec
 from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import HooklineError
 from hookline.hosts.host import ABILITIES, Host, able
+from hookline.hosts.install.apply import all_commands
 from hookline.hosts.install.entries import HookSource, Scope, config_path, is_ours, source_of
-from hookline.hosts.install.formats import all_commands
 from hookline.hosts.table import HOSTS
 
 _NUMBER = re.compile(r"\d+\.\d+(?:\.\d+)?(?:[-+.\w]*)?")
@@ -57,18 +57,16 @@ def find_binary(host: Host) -> Binary | None:
 
 
 def _places(host: Host) -> Iterator[Path]:
-    for name in host.commands:
-        found = shutil.which(name)
-        if found:
-            yield Path(found)
+    name = host.executable
+    if found := shutil.which(name):
+        yield Path(found)
     base = lab()
     for pattern in host.binaries:
         yield from base.glob(pattern)
     if host.bundled:
         yield from (Path(folder) / host.bundled for folder in sys.path)
-    for name in host.commands:
-        yield base / "cli" / host.name / "node_modules" / ".bin" / name
-        yield base / "venv" / host.name / "bin" / name
+    yield base / "cli" / host.name / "node_modules" / ".bin" / name
+    yield base / "venv" / host.name / "bin" / name
 
 
 def _version(host: Host, path: Path) -> str:
@@ -177,7 +175,7 @@ def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tu
 def commands_in(host: Host, path: Path) -> list[tuple[str, str]]:
     """Every command in a host's hook file, ours or not; of a folder of scripts, those of ours."""
     try:
-        if host.config.format.kind == "scripts":
+        if host.config.kind == "scripts":
             return [(event, line) for event in host.events for line in _script_lines(path / event)]
         return all_commands(host, path.read_text())
     except (OSError, UnicodeDecodeError, HooklineError, json.JSONDecodeError):

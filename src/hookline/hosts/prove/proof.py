@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
+from shutil import which
 from typing import Any, NamedTuple
 
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HooklineError
-from hookline.hosts import subagents
-from hookline.hosts.host import Host
+from hookline.events import spec_of
+from hookline.hosts.decode import unknown_offers
+from hookline.hosts.host import ALLOW, Host, ProofRecipe, able, unasked_subagents
+from hookline.hosts.install import jsonc
 from hookline.hosts.install.apply import load_record
 from hookline.hosts.install.commands import HookHashes, hashes_for
-from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
+from hookline.hosts.install.entries import HookSource, Scope, config_path, flags_of, source_of
 from hookline.hosts.install.survey import commands_in, configured, find_binary, older_than_measured, scopes
-from hookline.hosts.prove.copies import copy_configuration, trusts
-from hookline.hosts.prove.run import Workspace, folders
-from hookline.hosts.prove.trial import Finding, Trial
+from hookline.hosts.prove import canary
+from hookline.hosts.prove.model import ModelTurn
+from hookline.hosts.prove.run import ProgramRun, Workspace, copy_configuration, folders, run, trusts
 
 
 class ProofResult(NamedTuple):
@@ -49,54 +51,38 @@ def prove(host: Host, project: Path, load: LoadHooks) -> ProofResult:
     if agent is None:
         return ProofResult(host, "", (Finding("binary", "cannot tell", f"{host.title} cannot be run headless here"),))
     if binary is None:
-        names = " or ".join(f"`{name}`" for name in host.commands)
-        return ProofResult(
-            host, "", (Finding("binary", "missing", f"no {names} on PATH; install it, or leave it out"),)
-        )
-    problems = tuple(static_problems(host, project, load))
+        missing = f"no `{host.executable}` on PATH; install it, or leave it out"
+        return ProofResult(host, "", (Finding("binary", "missing", missing),))
+    found = list(static_problems(host, project, load))
     entries = {scope: tuple(dict.fromkeys(event for event, _ in configured(host, scope, project)))
                for scope in scopes(host, project)}  # fmt: skip
     if not any(entries.values()):
-        return ProofResult(host, binary.version, problems or (_nothing(host, project),))
+        return ProofResult(host, binary.version, tuple(found) or (_nothing(host, project),))
     with folders() as (home, place):
         try:
             copy_configuration(host, agent, home, project, place)
         except HooklineError as error:
-            told = (Finding("configuration", "broken", f"a file of {host.title} cannot be read: {error}"),)
-            return ProofResult(host, binary.version, problems + told)
-        problems += tuple(_not_trusted(host, home, project) if entries.get("project") else ())
-        tried = Trial(host, agent, Workspace(binary, home, place), _asked(host, entries))
-        named = {problem.what for problem in problems}
-        found = tuple(finding for finding in tried.findings() if finding.good or finding.what not in named)
-    return ProofResult(host, binary.version, _with_version(host, binary.version, problems + found), tried.seconds)
-
-
-def _asked(host: Host, entries: Mapping[Scope, tuple[str, ...]]) -> dict[Scope, tuple[str, ...]]:
-    """The events that each file has the host ask about; the user's is not read where a project's takes its place."""
-    replaced = host.config.replaces and entries.get("project")
-    return {scope: events for scope, events in entries.items() if events and not (replaced and scope == "user")}
-
-
-def _not_trusted(host: Host, home: Path, project: Path) -> Iterator[Finding]:
-    """A project whose hooks the agent skips, without a word, until the user has trusted the folder."""
-    store = host.proof.trust if host.proof else None
-    if store is not None and not trusts(store, home, project):
-        path = config_path(host, "project", project=project)
-        yield Finding("trust", "silent", f"{path}: {host.title} skips the hooks of a folder until it is trusted")
-
-
-def _with_version(host: Host, version: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings, after the likely cause if something does not hold and the agent is an old one."""
-    told = older_than_measured(host, version)
-    if not told or all(finding.good for finding in findings):
-        return findings
-    return (Finding("version", "too old", told), *findings)
+            found.append(Finding("configuration", "broken", f"a file of {host.title} cannot be read: {error}"))
+            return ProofResult(host, binary.version, tuple(found))
+        if entries.get("project") and agent.trust and not trusts(agent.trust, home, project):
+            path = config_path(host, "project", project=project)
+            told = f"{path}: {host.title} skips the hooks of a folder until it is trusted"
+            found.append(Finding("trust", "silent", told))
+        # the user's file is not read where a project's takes its place
+        replaced = host.config.replaces and entries.get("project")
+        asked = {scope: events for scope, events in entries.items() if events and not (replaced and scope == "user")}
+        tried = Trial(host, agent, Workspace(binary, home, place), asked)
+        named = {problem.what for problem in found}
+        found += [finding for finding in tried.findings() if finding.good or finding.what not in named]
+    old = older_than_measured(host, binary.version)
+    if old and not all(finding.good for finding in found):  # the likely cause
+        found.insert(0, Finding("version", "too old", old))
+    return ProofResult(host, binary.version, tuple(found), tried.seconds)
 
 
 def _nothing(host: Host, project: Path) -> Finding:
     for scope in scopes(host, project):
-        record = load_record(host.name, scope, str(project) if scope == "project" else "")
-        if record is not None:
+        if load_record(host.name, scope, str(project) if scope == "project" else "") is not None:
             where = config_path(host, scope, project=project)
             return Finding("configuration", "silent", f"{where} has no entry of ours any more; install again")
     return Finding("configuration", "silent", f"not hooked: run `hookline install {host.name} --hooks FILE.py`")
@@ -147,23 +133,16 @@ def _entries(
 
 
 def _entry(host: Host, path: Path, event: str, command: str, source: HookSource, *, skipped: bool) -> Iterator[Finding]:
-    file = source.hooks or source.settings
+    file, flags = source.hooks or source.settings, flags_of(command)
     if file and not Path(file).is_file():
         so = "and is not asked for either" if skipped else "so every call is denied"
         yield Finding(event, "broken", f"{path}: `{file}` does not exist, {so}")
     if host.ours(event) is None:
         yield Finding(event, "silent", f"{path}: {host.title} has no such event, so this entry is never asked")
-    elif (asked := _flag(command, "--event")) and host.ours(asked) != host.ours(event):
+    elif (asked := flags.get("--event")) and host.ours(asked) != host.ours(event):
         yield Finding(event, "broken", f"{path}: its command asks about `{asked}`; install again")
-    if (why := subagents.problem(host)) and _flag(command, "--subagents") == subagents.ALLOW:
+    if (why := unasked_subagents(host)) and flags.get("--subagents") == ALLOW:
         yield Finding("subagents", "silent", f"{why}, and --allow-subagents was given")
-
-
-def _flag(command: str, name: str) -> str:
-    try:
-        return dict(pairwise(shlex.split(command))).get(name, "")
-    except ValueError:  # an entry that was edited
-        return ""
 
 
 def _untrusted(ours: HookHashes, project: Path) -> Iterator[tuple[Scope | str, Finding]]:
@@ -190,7 +169,8 @@ def missing_programs(host: Host, path: Path) -> Iterator[tuple[str, str]]:
     """Each command of a hook file, ours or not, whose program cannot be found: the event and the program."""
     for event, command in commands_in(host, path):
         program = _program(command)
-        if program and not _there(program):
+        found = os.access(program, os.X_OK) or not Path(program).is_absolute() if "/" in program else which(program)
+        if program and not found:
             yield event, program
 
 
@@ -203,10 +183,164 @@ def _program(command: str) -> str:
     while words and "=" in words[0] and words[0].split("=")[0].isidentifier():
         words.pop(0)
     first = words[0] if words else ""
-    return "" if not first or first in _SHELL_WORDS or any(sign in first for sign in "$`*?(){}<>|&;~") else first
+    return "" if first in _SHELL_WORDS or any(sign in first for sign in "$`*?(){}<>|&;~") else first
 
 
-def _there(program: str) -> bool:
-    if "/" in program:
-        return not Path(program).is_absolute() or os.access(program, os.X_OK)
-    return shutil.which(program) is not None
+# -- the runs of a proof: calls that must run and calls that must not, and what came of them ---
+
+_SERVICE = "HOOKLINE_SERVICE"
+GOOD = ("enforced", "fired", "not tried")
+"""What a line may say of something that is no cause for worry; a gate that was not tried is `not proven`."""
+
+
+class Finding(NamedTuple):
+    """One line of a proof: what was tried or looked at, and what came of it."""
+
+    what: str
+    status: str
+    detail: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it holds, or is nothing that a proof must show."""
+        return self.status in GOOD
+
+
+class Trial:
+    """The runs of one agent, and what was seen."""
+
+    def __init__(
+        self, host: Host, agent: ProofRecipe, place: Workspace, events: Mapping[Scope, tuple[str, ...]]
+    ) -> None:
+        self.host: Host = host
+        self.agent: ProofRecipe = agent
+        self.place: Workspace = place
+        self.events: Mapping[Scope, tuple[str, ...]] = events
+        self.ours: set[str | None] = {host.ours(event) for found in events.values() for event in found}
+        self.seconds: float = 0.0
+        self._notes = place.home / "hookline-proof.jsonl"
+        self._notes.write_bytes(canary.HEADER)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that was tried."""
+        kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in self.ours else ["allow"]
+        if "PreToolUse" in self.ours and able(self.host, "rewrite"):
+            kinds.insert(2, "rewrite")
+        calls = [self.agent.bash(canary.command(kind, self.place.project)) for kind in kinds]
+        # a file is written, too: an entry may be asked about commands alone; whether it is refused is the hooks'
+        calls.append(self.agent.write(str(self.place.project / f"{canary.TOKEN}-write")))
+        done = self._run("please run the canaries", [ModelTurn(tools=(call,)) for call in calls])
+        if not done.model.turns_asked:
+            yield Finding("agent", "cannot tell", f"{self.host.title} did not reach the model: {_last_line(done)}")
+            return
+        notes = [json.loads(line) for line in self._notes.read_text().splitlines()[1:]]
+        yield from self._fired(notes)
+        if "PreToolUse" in self.ours:
+            yield from (self._call(kind, done, notes) for kind in kinds)
+            yield self._written(notes)
+        yield from self._unknown_tools(done)
+        yield from self._prompt_gate()
+        yield from _hooks_asked(notes)
+
+    def _written(self, notes: list[dict[str, Any]]) -> Finding:
+        if any(note.get("canary") == "write" for note in notes):
+            return Finding("a file is written", "fired")
+        ran = canary.ran("write", self.place.project)
+        return Finding("a file is written", "silent" if ran else "not proven",
+                       "and the hooks were not asked" if ran else "the agent did not try to")  # fmt: skip
+
+    def _run(self, prompt: str, turns: list[ModelTurn]) -> ProgramRun:
+        env = {canary.VARIABLE: str(self._notes)}
+        if _SERVICE in os.environ:  # whoever answers the user's agent answers here
+            env[_SERVICE] = os.environ[_SERVICE]
+        done = run(self.agent, self.place, prompt, turns, env=env, limit=180)
+        self.seconds += done.seconds
+        return done
+
+    def _fired(self, notes: list[dict[str, Any]]) -> Iterator[Finding]:
+        """Whether each file's entries were asked; the user's and a project's are asked one by one."""
+        seen = {(note["asked_for"], note["scope"]) for note in notes if "asked_for" in note}
+        for scope, events in self.events.items():
+            for event in events:
+                ours = self.host.ours(event)
+                what = f"{event} (project)" if scope == "project" and len(self.events) > 1 else event
+                if (event, scope) in seen:
+                    yield Finding(what, "fired")
+                elif ours in _ALWAYS:
+                    yield Finding(what, "silent", f"it is configured, and {self.host.title} never asked")
+                elif ours is None or spec_of(ours).gate:
+                    yield Finding(what, "not proven", "nothing in a proof causes it, and it is a gate")
+                else:
+                    yield Finding(what, "not tried", "nothing in a proof causes it")
+
+    def _call(self, kind: str, done: ProgramRun, notes: list[dict[str, Any]]) -> Finding:
+        """What came of one canary."""
+        what, folder = _WORDS[kind], self.place.project
+        if not any(note.get("canary") == kind for note in notes):
+            if canary.ran(kind, folder):
+                return Finding(what, "silent", "the call ran, and the hooks were not asked")
+            return Finding(what, "broken", "the call was refused, but the hooks were not asked")
+        expected = {"allow": "allow", "rewrite": "rewritten"}.get(kind)
+        if expected and canary.ran(expected, folder):
+            return Finding(what, "enforced", "the call ran" if kind == "allow" else "the new call ran instead")
+        if canary.ran(kind, folder):
+            return Finding(what, "silent", "the call ran as it was")
+        deciders = [note["decided_by"] for note in notes if note.get("kind") == kind and note.get("decided_by")]
+        if by := next((name for name in deciders if canary.NAME not in name), ""):  # the user's own, before ours
+            return Finding(what, "enforced", f"refused by your hook `{by}`")
+        if expected:
+            return Finding(what, "broken", "it did not run")
+        told = done.model.read(canary.REASON if kind == "deny" else "fails closed")
+        return Finding(what, "enforced", "refused; the model read why" if told else "refused")
+
+    def _unknown_tools(self, done: ProgramRun) -> Iterator[Finding]:
+        """The tools that the agent offers its model and that are in no table: only their input can be judged."""
+        path = self.place.home / self.agent.servers  # has the servers that cannot be told from its own tools
+        found = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.is_file() else None
+        for name in unknown_offers(self.host, done.model.tools, found.members if found else ()):
+            told = f"{self.host.title} offers it, and Hookline does not know what it does: only its input is judged"
+            yield Finding(f"tool {name}", "unknown", told)
+
+    def _prompt_gate(self) -> Iterator[Finding]:
+        if "UserPromptSubmit" not in self.ours:
+            return
+        if not able(self.host, "gate prompt"):
+            yield Finding("prompt gate", "silent", f"{self.host.title} cannot refuse a prompt")
+            return
+        done = self._run(canary.prompt("deny"), [])
+        kept = done.model.turns_asked == 0
+        status, told = ("enforced", "the model never saw it") if kept else ("silent", "it went through")
+        yield Finding("prompt gate", status, told)
+
+
+_WORDS = {"allow": "allow", "deny": "deny", "rewrite": "rewrite", "hang": "a hook hangs", "crash": "a hook crashes",
+          "exit": "a hook exits"}  # fmt: skip
+_ALWAYS = frozenset({"PreToolUse", "UserPromptSubmit"})
+
+
+def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
+    """The user's own hooks that were asked, and on which events."""
+    found: dict[str, list[str]] = {}
+    known: dict[str, str] = {}
+    gates: set[str] = set()
+    failed: dict[str, str] = {}
+    for note in notes:
+        for name, matcher in note.get("hooks", {}).items():
+            known.setdefault(name, matcher)
+        gates.update(note.get("gates", ()))
+        for name in note.get("asked", ()):
+            if not name.startswith(canary.NAME) and note["event"] not in found.setdefault(name, []):
+                found[name].append(note["event"])
+        failed |= {name: error for name, error in note.get("failed", {}).items() if not name.startswith(canary.NAME)}
+    for name, events in found.items():
+        broken = f"; it failed: {failed[name]}" if name in failed else ""
+        yield Finding(f"hook {name}", "broken" if broken else "fired", f"on {', '.join(events)}{broken}")
+    for name in known.keys() - found.keys():
+        status = "not proven" if name in gates else "not tried"
+        yield Finding(f"hook {name}", status, f"nothing in a proof matches `{known[name]}`")
+
+
+def _last_line(done: ProgramRun) -> str:
+    lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+    how = "it hung" if done.exit_code is None else f"exit code {done.exit_code}"
+    return f"{how}; {lines[-1][:200]}" if lines else how
