@@ -33,7 +33,7 @@ def test_a_person_at_a_terminal_passes_and_a_pipe_does_not() -> None:
 def test_what_an_agent_starts_does_not_pass(tmp_path: Path) -> None:
     """By its mark, by its name above, with a cleared environment, in a session or on a terminal of its own."""
     line = shlex.join(ASKS)
-    agents = {name for host in HOSTS.values() for name in [host.executable]}
+    agents = {host.executable for host in HOSTS.values()}
     for name in (*agents, "gemini.js"):
         (tmp_path / name).write_text(f"env -i {line}\ntrue\n")
     own = tmp_path / "hookline"

@@ -33,7 +33,12 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     theirs = fields.pop(host.event_field, None) or event
     if theirs in host.unjudged:
         return ()
-    ours = _event_name(host, theirs)
+    if not isinstance(theirs, str) or not theirs:
+        raise EventError(f"{host.title}: `{host.event_field}` is missing, so what is to be judged is not known")
+    ours = host.ours(theirs)
+    if ours is None:
+        near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"
+        raise EventError(f"{host.title}: unknown event `{theirs}`{near}")
     fields = {host.names.get(name, name): value for name, value in fields.items()}
     fields["hook_event_name"] = ours
     kept: dict[str, Any] = {"name": host.name, "event": theirs}
@@ -41,32 +46,17 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
         return (_made(fields, kept),)
     kept |= {"tool_name": fields.get("tool_name"), "tool_input": fields.get("tool_input")}
     if host.roams and cwd and fields.get("cwd") not in (None, cwd):
-        _settle(fields, cwd)
+        # the command's folder is said where guards look for it; `cwd` is left to the project
+        if isinstance(given := fields.get("tool_input"), dict):
+            fields["tool_input"] = {"cwd": fields["cwd"], **given}
+        fields["cwd"] = cwd
     return tuple(_made({**fields, **call}, {**kept, **part}) for call, part in _calls(host, fields))
-
-
-def _event_name(host: Host, theirs: Any) -> str:
-    if not isinstance(theirs, str) or not theirs:
-        raise EventError(f"{host.title}: `{host.event_field}` is missing, so what is to be judged is not known")
-    ours = host.ours(theirs)
-    if ours is None:
-        near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"
-        raise EventError(f"{host.title}: unknown event `{theirs}`{near}")
-    return ours
 
 
 def _made(fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Event:
     known = {name: value for name, value in fields.items() if value is not None}
     event = event_from(known)
     return msgspec.structs.replace(event, extra={**event.extra, _KEPT: kept})
-
-
-def _settle(fields: dict[str, Any], cwd: str) -> None:
-    """Say the command's folder where guards look for it, and leave `cwd` to the project."""
-    given = fields.get("tool_input")
-    if isinstance(given, dict):
-        fields["tool_input"] = {"cwd": fields["cwd"], **given}
-    fields["cwd"] = cwd
 
 
 def original(event: Event) -> Mapping[str, Any]:
@@ -92,33 +82,28 @@ def _calls(host: Host, fields: Mapping[str, Any]) -> Iterator[tuple[dict[str, An
     Beside each, whether it is one that the host's call amounts to, and not the call itself.
     """
     given = fields.get("tool_input", {})
+    base = (given.get("cwd") if isinstance(given, dict) else None) or fields.get("cwd")
+    root = base if isinstance(base, str) and PurePath(base).is_absolute() else ""
     for call in _translated(host, fields, given):
-        base = given.get("cwd") if isinstance(given, dict) else None
         part = {"part": True} if call.pop("part", False) else {}
-        yield _with_whole_path(call, base or fields.get("cwd")), part
-
-
-def _with_whole_path(call: dict[str, Any], base: Any) -> dict[str, Any]:
-    found = call.get("tool_input", {})
-    path = found.get("file_path")
-    if not isinstance(path, str) or not isinstance(base, str) or path[:1] in ("", "~"):
-        return call
-    if PurePath(path).is_absolute() or not PurePath(base).is_absolute():
-        return call
-    return {**call, "tool_input": {**found, "file_path": normpath(PurePath(base, path))}}
+        found = call.get("tool_input", {})
+        path = found.get("file_path")
+        if root and isinstance(path, str) and path[:1] not in ("", "~") and not PurePath(path).is_absolute():
+            call["tool_input"] = {**found, "file_path": normpath(PurePath(root, path))}
+        yield call, part
 
 
 def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[dict[str, Any]]:
     name = fields.get("tool_name")
     row = tool_row(host, name, given)
-    text = given if isinstance(given, str) else None
-    if row is not None and (row.patch or (text is not None and row.name in EDITING)):
+    is_text = isinstance(given, str)
+    if row is not None and (row.patch or (is_text and row.name in EDITING)):
         yield from map(_file_call, read_patch(given.get(row.patch) if isinstance(given, dict) else given))
         return
-    if text is not None:
+    if is_text:
         if row is not None or (isinstance(name, str) and name in ARGUMENTS):
             raise EventError(f"{host.title}: the input of `{name}` is a text, and what it does with it is not known")
-        given = {"input": text}
+        given = {"input": given}
     if not isinstance(given, dict):
         yield {}
     elif row is None:
@@ -129,19 +114,14 @@ def _translated(host: Host, fields: Mapping[str, Any], given: Any) -> Iterator[d
         yield from _event_per_item(host, row, given)
     else:
         yield {"tool_name": row.name, "tool_input": _renamed(row, given)}
-        yield from _patches_of_line(given.get(row.command_line))
+        if (line := given.get(row.command_line)) is not None:  # most lines feed no patch to `apply_patch`
+            from hookline.core.shell.patched_files import patched_files  # on one host only
+
+            yield from map(_file_call, patched_files(line if isinstance(line, str) else join(map(str, line))))
 
 
 def _file_call(change: PatchedFile) -> dict[str, Any]:
     return {"tool_name": change.tool, "tool_input": change.tool_input, "part": True}
-
-
-def _patches_of_line(line: Any) -> Iterator[dict[str, Any]]:
-    """The files of a patch that a shell line feeds to `apply_patch`; most have none."""
-    if line is not None:
-        from hookline.core.shell.patched_files import patched_files  # on one host only
-
-        yield from map(_file_call, patched_files(line if isinstance(line, str) else join(map(str, line))))
 
 
 def _untranslated(host: Host, fields: Mapping[str, Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -149,7 +129,9 @@ def _untranslated(host: Host, fields: Mapping[str, Any], given: dict[str, Any]) 
     name = fields.get("tool_name")
     names = host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
     if names:
-        inner = _mcp_input(host, given)
+        inner = given.get(host.mcp_input) if host.mcp_input else given
+        if not isinstance(inner, dict):
+            raise EventError(f"{host.title}: `{host.mcp_input}` of an MCP tool's call is not an object")
         yield from ({"tool_name": each, "tool_input": inner} for each in names)
         return
     yield {"tool_input": given}
@@ -166,15 +148,6 @@ def knows_tool(host: Host, name: Any, given: Mapping[str, Any]) -> bool:
     return name in host.tools or name in host.other_tools or name.startswith("mcp__") or (
         ours is not None and ours.name in given
     )  # fmt: skip
-
-
-def _mcp_input(host: Host, given: dict[str, Any]) -> dict[str, Any]:
-    if not host.mcp_input:
-        return given
-    inner = given.get(host.mcp_input)
-    if not isinstance(inner, dict):
-        raise EventError(f"{host.title}: `{host.mcp_input}` of an MCP tool's call is not an object")
-    return inner
 
 
 def _renamed(row: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,17 +178,16 @@ def _one_command(host: Host, row: Tool, given: Mapping[str, Any]) -> dict[str, A
         items = [items]
     if not isinstance(items, list):
         raise EventError(f"{host.title}: `{row.lines}` is not a list of commands")
-    texts = [_command_text(host, item) for item in items]
+    texts: list[str] = []
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("command"), str):
+            texts.append(" ".join([item["command"], *(quote(str(word)) for word in item.get("args") or ())]))
+        elif isinstance(item, str):
+            texts.append(item)
+        else:
+            raise EventError(f"{host.title}: a command that is neither a text nor has a `command`")
     rest = {name: value for name, value in given.items() if name != row.lines}
     return {**_renamed(row, rest), "command": joined(texts)}
-
-
-def _command_text(host: Host, item: Any) -> str:
-    if isinstance(item, str):
-        return item
-    if isinstance(item, dict) and isinstance(item.get("command"), str):
-        return " ".join([item["command"], *(quote(str(word)) for word in item.get("args") or ())])
-    raise EventError(f"{host.title}: a command that is neither a text nor has a `command`")
 
 
 _HARMLESS = re.compile(
@@ -257,16 +229,16 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
 
 def unknown_offers(host: Host, offered: Iterable[str], servers: Iterable[str] = ()) -> list[str]:
     """The tools that a host offers its model and that its table does not have; MCP servers' tools aside."""
-    return sorted(name for name in offered if not _known_offer(host, name, list(servers)))
+    fields = {"mcp_servers": list(servers)}
 
+    def is_known(name: str) -> bool:
+        space, _, short = name.rpartition(NAMESPACE)
+        if name.startswith("mcp_") or space.startswith("mcp_"):
+            return True
+        listed = any(each in host.tools or each in host.other_tools for each in (name, short, space + short))
+        return listed or (host.mcp is not None and bool(host.mcp(name, fields)))
 
-def _known_offer(host: Host, name: str, servers: list[str]) -> bool:
-    space, _, short = name.rpartition(NAMESPACE)
-    if name.startswith("mcp_") or space.startswith("mcp_"):
-        return True
-    if any(each in host.tools or each in host.other_tools for each in (name, short, space + short)):
-        return True
-    return host.mcp is not None and bool(host.mcp(name, {"mcp_servers": servers}))
+    return sorted(name for name in offered if not is_known(name))
 
 
 Call = tuple[str, dict[str, Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -49,24 +50,14 @@ class LineCodec:
 
 def refused(line: bytes, reason: str) -> bytes:
     """A block in the words of every dialect; one of type `hook_response` to a `hook_event`."""
-    words: dict[str, Any] = {
-        "error": reason, "decision": "block", "reason": reason, "continue_execution": False, "stop_reason": reason,
-    }  # fmt: skip
-    asked = _asked(line)
-    if asked.get("type") == "hook_event":
-        call = asked.get("tool_use_id")
-        said = message_response(
-            tool_use_id=call if isinstance(call, str) else "", goes_on=False, decision="block", reason=reason
-        )
-        words = {**said, "error": reason}
-    return msgspec.json.encode(words)
-
-
-def _asked(line: bytes) -> dict[str, Any]:
-    """What can be told of a line that was refused."""
-    if len(line) > MOST_BYTES:
-        return {}
-    try:
-        return parse_object(line)
-    except HooklineError:
-        return {}
+    asked: dict[str, Any] = {}
+    with suppress(HooklineError):
+        asked = parse_object(line) if len(line) <= MOST_BYTES else {}
+    if asked.get("type") != "hook_event":
+        words = {"decision": "block", "reason": reason, "continue_execution": False, "stop_reason": reason}
+        return msgspec.json.encode({"error": reason, **words})
+    call = asked.get("tool_use_id")
+    said = message_response(
+        tool_use_id=call if isinstance(call, str) else "", goes_on=False, decision="block", reason=reason
+    )
+    return msgspec.json.encode({**said, "error": reason})

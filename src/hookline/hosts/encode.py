@@ -34,31 +34,15 @@ def cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
 
 
-def legible(reply: Reply) -> Reply:
-    """The reply with texts that can be written."""
-    return _mapped(reply, reasons=tuple(map(readable, reply.reasons)), context=tuple(map(readable, reply.context)),
-                   messages=tuple(map(readable, reply.messages)))  # fmt: skip
-
-
 def shortened(reply: Reply) -> Reply:
     """The reply with every text cut; a new input stays as it is, for a part of a call is another call."""
-    return _mapped(
-        reply, reasons=_one(reply.reasons), context=_one(reply.context), messages=_one(reply.messages),
-        keep_going_reasons=_one(reply.keep_going_reasons), output=_shorter(reply.output),
-        stop_reason=None if reply.stop_reason is None else cut(reply.stop_reason),
-    )  # fmt: skip
-
-
-def _one(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return (cut("\n".join(texts)),) if texts else ()
-
-
-def _shorter(output: Any) -> Any:
-    """An output whose texts are cut; one with very many parts becomes a text."""
-    made = _cut_inside(output)
-    if made is msgspec.UNSET or len(msgspec.json.encode(made)) <= MOST_BYTES // 2:
-        return made
-    return cut(msgspec.json.encode(output).decode())
+    names = ("reasons", "context", "messages", "keep_going_reasons")
+    texts = {name: (cut("\n".join(said)),) for name in names if (said := getattr(reply, name))}
+    output = _cut_inside(reply.output)
+    if output is not msgspec.UNSET and len(msgspec.json.encode(output)) > MOST_BYTES // 2:  # it has very many parts
+        output = cut(msgspec.json.encode(reply.output).decode())
+    why = None if reply.stop_reason is None else cut(reply.stop_reason)
+    return msgspec.structs.replace(reply, **texts, output=output, stop_reason=why)
 
 
 def _cut_inside(value: Any) -> Any:
@@ -71,10 +55,8 @@ def _cut_inside(value: Any) -> Any:
     return value
 
 
-def _mapped(reply: Reply, **fields: Any) -> Reply:
-    return msgspec.structs.replace(reply, **fields)
-
-
+_ASKS = "a person has to approve this"
+_STOPPED = "a hook stopped the agent"
 _UNSAID = "a hook denied this"  # several hosts let a call pass whose refusal has no reason
 _TOO_LONG = "a hook changed this into something too long for {} to take; it fails closed"
 
@@ -86,31 +68,26 @@ def encode(host: Host, reply: Reply, event: Event) -> Response:
     would not be used, a stop. What runs is what was judged. An answer that is too long for a host is cut, as some
     hosts drop it otherwise.
     """
-    response = _encode(host, legible(reply), event)
-    if _fits(response):
-        return response
-    response = _encode(host, shortened(reply), event)
-    return response if _fits(response) else refuse(host, _TOO_LONG.format(host.title), event.event_name, event)
-
-
-def _fits(response: Response) -> bool:
-    return len(response.stdout) + len(response.stderr) <= MOST_BYTES
+    texts = {name: tuple(map(readable, getattr(reply, name))) for name in ("reasons", "context", "messages")}
+    for said in (msgspec.structs.replace(reply, **texts), shortened(reply)):
+        response = _encode(host, said, event)
+        if len(response.stdout) + len(response.stderr) <= MOST_BYTES:
+            return response
+    return refuse(host, _TOO_LONG.format(host.title), event.event_name, event)
 
 
 def _encode(host: Host, reply: Reply, event: Event) -> Response:
     words = host.says.get(event.event_name, NO_WORDS)
     reason = refusal(host, reply, event)
-    if reason is not None:
-        return _respond(host, reply, event, [*_stopping(reply, words), (words["deny"], reason)])
+    if reply.output is not msgspec.UNSET:
+        reply = msgspec.structs.replace(reply, output=native_output(event, reply.output, words.get("replace")))
+    if reason is not None:  # with a stop beside it, where the host knows how to end the turn as well
+        ends = reply.stop and isinstance(words.get("stop"), Mapping)
+        stop = [(words["stop"], reply.stop_reason or _STOPPED)] if ends else []
+        return _respond(host, reply, event, [*stop, (words["deny"], reason)])
     if host.body is not None:
-        return _written(host.body(_native_reply(host, reply, event, words), event))
-    return _respond(host, reply, event, list(_parts(host, reply, event, words)), lost(host, reply, event))
-
-
-def _native_reply(host: Host, reply: Reply, event: Event, words: Words) -> Reply:
-    if reply.output is msgspec.UNSET:
-        return reply
-    return msgspec.structs.replace(reply, output=native_output(event, reply.output, words.get("replace")))
+        return _written(host.body(reply, event))
+    return _respond(host, reply, event, _parts(host, reply, event, words), lost(host, reply, event))
 
 
 def refuse(host: Host, reason: str, event_name: str = "", event: Event | None = None) -> Response:
@@ -131,58 +108,36 @@ def refusal(host: Host, reply: Reply, event: Event) -> str | None:
         return reply.reason or _UNSAID
     if not spec_of(event).gate:
         return None
-    return _on_a_gate(host, reply, event, words)
-
-
-def _on_a_gate(host: Host, reply: Reply, event: Event, words: Words) -> str | None:
     if reply.stop:
-        return reply.stop_reason or reply.reason or "a hook stopped the agent"
+        return reply.stop_reason or reply.reason or _STOPPED
     if reply.decision is Decision.DEFER and "defer" not in words:
         return f"{reply.reason or 'a hook wants to leave this for later'} ({host.title} cannot defer a call)"
     if reply.decision is Decision.ASK and "ask" not in words:
-        return f"{reply.reason or 'a person has to approve this'} ({host.title} has no way to ask)"
+        return f"{reply.reason or _ASKS} ({host.title} has no way to ask)"
     if reply.input is not None and "rewrite" not in words:
-        return f"a hook changed this call and {host.title} cannot: call {_shown(host, reply.input, event)} instead"
+        tool = original(event).get("tool_name") or event.tool_name or "the tool"
+        given = msgspec.json.encode(native_input(host, event, reply.input)).decode()
+        return f"a hook changed this call and {host.title} cannot: call `{tool}` with `{given}` instead"
     return None
-
-
-def _shown(host: Host, changed: Mapping[str, Any], event: Event) -> str:
-    tool = original(event).get("tool_name") or event.tool_name or "the tool"
-    return f"`{tool}` with `{msgspec.json.encode(native_input(host, event, changed)).decode()}`"
 
 
 Part = tuple[Template, Any]
 
 
-def _parts(host: Host, reply: Reply, event: Event, words: Words) -> Iterable[Part]:
+def _parts(host: Host, reply: Reply, event: Event, words: Words) -> list[Part]:
     """Everything the reply says that the host has words for."""
+    back = "\n".join(reply.keep_going_reasons) or "a hook sent the agent back to work"
     said: dict[str, Any] = {
         "allow": reply.reason if reply.decision is Decision.ALLOW else None,
-        "ask": reply.reason or "a person has to approve this" if reply.decision is Decision.ASK else None,
+        "ask": reply.reason or _ASKS if reply.decision is Decision.ASK else None,
         "defer": reply.reason if reply.decision is Decision.DEFER else None,
         "rewrite": None if reply.input is None else native_input(host, event, reply.input),
         "context": "\n".join(reply.context) or None,
-        "replace": None if reply.output is msgspec.UNSET else native_output(event, reply.output, words.get("replace")),
-        "stop": _stop_reason(reply),
-        "keep_going": _sent_back(reply),
+        "replace": None if reply.output is msgspec.UNSET else reply.output,
+        "stop": (reply.stop_reason or _STOPPED) if reply.stop else None,
+        "keep_going": back if reply.keep_going and not reply.stop else None,
     }
     return [(words[kind], value) for kind, value in said.items() if value is not None and kind in words]
-
-
-def _stop_reason(reply: Reply) -> str | None:
-    return (reply.stop_reason or "a hook stopped the agent") if reply.stop else None
-
-
-def _sent_back(reply: Reply) -> str | None:
-    if not reply.keep_going or reply.stop:
-        return None
-    return "\n".join(reply.keep_going_reasons) or "a hook sent the agent back to work"
-
-
-def _stopping(reply: Reply, words: Words) -> list[Part]:
-    """A stop beside a deny, where the host knows how to end the turn as well."""
-    reason = _stop_reason(reply)
-    return [(words["stop"], reason)] if reason and isinstance(words.get("stop"), Mapping) else []
 
 
 def lost(host: Host, reply: Reply, event: Event) -> list[str]:
@@ -198,32 +153,28 @@ def lost(host: Host, reply: Reply, event: Event) -> list[str]:
     return [kind for kind, said in wanted.items() if said and kind not in words]
 
 
+_TEXTS = ("stdout", "content", "output", "result", "text", "llmContent")
+
+
 def native_output(event: Event, output: Any, template: Template | None) -> Any:
     """A replaced output as the host's tool would have given it."""
     if _wants_text(template):
         return output if isinstance(output, str) else msgspec.json.encode(output).decode()
     response = getattr(event, "tool_response", None)
-    if isinstance(output, str) and isinstance(response, Mapping):
-        return _in_shape(response, output)
-    return output
+    if not isinstance(output, str) or not isinstance(response, Mapping):
+        return output
+    field = next((name for name in _TEXTS if isinstance(response.get(name), str)), None)
+    if field is None:
+        return output
+    # the text in the place of the old one, and nothing else of the old result that could repeat it
+    kept = {name: value for name, value in response.items() if not isinstance(value, str | list | dict)}
+    return {**{name: "" for name, value in response.items() if isinstance(value, str)}, **kept, field: output}
 
 
 def _wants_text(template: Any) -> bool:
     if isinstance(template, Mapping):
         return any(_wants_text(value) for value in template.values())
     return template == TEXT or isinstance(template, Exit | Plain)
-
-
-_TEXTS = ("stdout", "content", "output", "result", "text", "llmContent")
-
-
-def _in_shape(response: Mapping[str, Any], text: str) -> Any:
-    """The text in the place of the old one, and nothing else of the old result that could repeat it."""
-    field = next((name for name in _TEXTS if isinstance(response.get(name), str)), None)
-    if field is None:
-        return text
-    kept = {name: value for name, value in response.items() if not isinstance(value, str | list | dict)}
-    return {**{name: "" for name, value in response.items() if isinstance(value, str)}, **kept, field: text}
 
 
 # -- bytes --------------------------------------------------------------------------------------------------------

@@ -42,12 +42,17 @@ async def serve(
     """
 
     async def judge(events: tuple[Event, ...]) -> Reply:
-        _tell_guards(host)
+        if not able(host, "rewrite"):  # a guard that would rather rewrite a line is told
+            from hookline.guards.sandboxing import host_rewrites
+
+            host_rewrites.set(False)
         until = None if deadline is None else time.monotonic() + deadline
         replies = []
         for each in events:
             left = None if until is None else max(until - time.monotonic(), 0.01)
-            replies.append(_within_rules(host, (await hooks.fire(each, deadline=left)).reply, each))
+            reply = (await hooks.fire(each, deadline=left)).reply
+            # the user's rules on a confined line, where the host is the one whose settings they stand in
+            replies.append(within_rules(reply, each) if host.own_rules else reply)
         reply = _joined(replies, events)
         if note is not None:
             note(events, reply)
@@ -73,40 +78,20 @@ class _HostCodec(msgspec.Struct, frozen=True):
         return refused(self.host, problem, data, event=self.event, events=events or ())
 
 
-def _tell_guards(host: Host) -> None:
-    """A guard that would rather rewrite a line is told if the host has no way to do so."""
-    if not able(host, "rewrite"):
-        from hookline.guards.sandboxing import host_rewrites
-
-        host_rewrites.set(False)
-
-
-def _within_rules(host: Host, reply: Reply, event: Event) -> Reply:
-    """The user's rules on a confined line, where the host is the one whose settings they stand in."""
-    return within_rules(reply, event) if host.own_rules else reply
-
-
 def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
     """One reply to a call that was judged in parts, or under several names; no part can be rewritten alone."""
     reply = reduce(or_, map(_without_same_path, replies, events), NOTHING)
-    if reply.input is not None and any(_is_part(event) or _input(event) != _input(events[0]) for event in events):
+    first = events[0].tool_input if events else None
+    if reply.input is not None and any("part" in original(each) or each.tool_input != first for each in events):
         return reply | deny("a hook changed a part of this call; make one call for each file")
     return reply
 
 
-def _input(event: Event) -> Any:
-    return event.tool_input
-
-
-def _is_part(event: Event) -> bool:
-    return "part" in original(event)
-
-
 def _without_same_path(reply: Reply, event: Event) -> Reply:
     """The reply without a new input, if that only names a file of a patch by where its path leads."""
-    if reply.input is None or not _is_part(event):
+    if reply.input is None or "part" not in original(event):
         return reply
-    before, after = dict(_input(event)), dict(reply.input)
+    before, after = dict(event.tool_input or {}), dict(reply.input)
     here, there = before.pop("file_path", None), after.pop("file_path", None)
     same = before == after and isinstance(here, str) and isinstance(there, str)
     return msgspec.structs.replace(reply, input=None) if same and realpath(here) == realpath(there) else reply

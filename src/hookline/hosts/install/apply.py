@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,12 +17,30 @@ import msgspec
 
 from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
-from hookline.hosts.host import HookEntry, Host
+from hookline.hosts.host import Config, HookEntry, Host
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import Scope, config_path, is_ours
 
 _OURS = "# hookline: "
 _MARK = "\ufeff"
+_OTHERS = ".before-hookline"
+"""What another one's executable for an event is called while ours is in its place."""
+_SCRIPT = """#!/bin/sh
+# hookline: `hookline uninstall {host}` takes this out
+{command}
+"""
+_CHAIN = """#!/bin/sh
+# hookline: `hookline uninstall {host}` takes this out
+# ours is asked first; if it has nothing to say, the one that was here before answers
+payload=$(cat)
+answer=$(printf '%s' "$payload" | {{ {command}; }})
+status=$?
+if [ -n "$answer" ] || [ "$status" -ne 0 ]; then
+    printf '%s' "$answer"
+    exit "$status"
+fi
+printf '%s' "$payload" | "$0{others}"
+"""
 Edit = Callable[[str], str]
 
 
@@ -32,6 +51,10 @@ class FileBackup(msgspec.Struct):
     backup: str | None
     written: str
     mode: int
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a file was not changed since, and what it was before is still known."""
+        return _print(data) == self.written and (self.backup is None or Path(self.backup).is_file())
 
 
 class InstallRecord(msgspec.Struct):
@@ -70,35 +93,29 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
     path = config_path(host, scope, project=project)
     old = load_record(host.name, scope, place(scope, project))
     if host.config.kind == "scripts":
-        return [_script(host, path / entry.event, entry, old) for entry in entries]
-    return [
-        plan_edit(path, old, lambda text: without_entries(host, text), lambda text: with_entries(host, text, entries))
-    ]
+        return [_plan_script(host, path / entry.event, entry, old) for entry in entries]
+    return [plan_edit(path, old, partial(without_entries, host), partial(with_entries, host, entries=entries))]
 
 
-def plan_edit(
-    path: Path, old: InstallRecord | None, cut: Callable[[str], str], add: Callable[[str], str]
-) -> FileChange:
+def plan_edit(path: Path, old: InstallRecord | None, cut: Edit, add: Edit) -> FileChange:
     """A file of the host's, first without what is ours, then with it."""
     current, mode = _contents(path)
-    text = _decoded(path, current)
-    rest = edited(path, lambda: cut(text)).encode()
-    made_by_us = current is None or (rest != current and not rest.strip())
-    base = _original_contents(path, None if made_by_us else rest, old)
-    after = edited(path, lambda: add(_decoded(path, base)))
-    try:
-        return FileChange(path, base, after.encode(), mode)
-    except UnicodeEncodeError:
-        raise ConfigError(str(path), "cannot hold these commands: a name in them is not UTF-8") from None
+    with _about(path):
+        rest = cut((current or b"").decode()).encode()
+        made_by_us = current is None or (rest != current and not rest.strip())
+        base = _original_contents(path, None if made_by_us else rest, old)
+        return FileChange(path, base, add((base or b"").decode()).encode(), mode)
 
 
-def _script(host: Host, path: Path, entry: HookEntry, old: InstallRecord | None) -> FileChange:
+def _plan_script(host: Host, path: Path, entry: HookEntry, old: InstallRecord | None) -> FileChange:
     """An executable in the place of another one's, which is kept beside it and asked after ours."""
     before, _ = _contents(path)
     if before is not None and _OURS.encode() in before:
-        before, _ = _contents(path.with_name(path.name + OTHERS))
+        before, _ = _contents(_beside(path))
     before = _original_contents(path, before, old)
-    return FileChange(path, before, script(host, entry, chained=before is not None).encode(), 0o755)
+    form = _SCRIPT if before is None else _CHAIN
+    text = form.format(host=host.name, command=entry.command, others=_OTHERS)
+    return FileChange(path, before, text.encode(), 0o755)
 
 
 def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
@@ -112,47 +129,36 @@ def apply(record: InstallRecord, changes: list[FileChange]) -> list[Path]:
     try:
         for change in changes:
             _write(change)
-        _store(record)
-    except ConfigError:
+        noted = _record_path(record.host, record.scope, record.project)
+        with _about(noted, "written"):
+            private_folder(noted.parent)
+            write_atomically(noted, msgspec.json.format(msgspec.json.encode(record)))
+    except ConfigError:  # the first problem is the one to be told of
         for change, (data, mode) in zip(changes, current, strict=True):
-            _put_back(change.path, data, mode)
+            with suppress(OSError):
+                if data is None:
+                    change.path.unlink(missing_ok=True)
+                elif change.path.read_bytes() != data:
+                    write_atomically(change.path, data, mode=mode)
         raise
     return [Path(backup) for backup in backups if backup is not None]
 
 
-def _put_back(path: Path, data: bytes | None, mode: int) -> None:
-    """A file as it was, where it is not; the first problem is the one to be told of."""
-    with suppress(OSError):
-        if data is None:
-            path.unlink(missing_ok=True)
-        elif path.read_bytes() != data:
-            write_atomically(path, data, mode=mode)
-
-
 def _write(change: FileChange) -> None:
-    path = change.path
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _about(change.path, "written"):
+        change.path.parent.mkdir(parents=True, exist_ok=True)
         if change.before is not None and change.mode == 0o755 and _OURS.encode() in change.after:
-            beside = path.with_name(path.name + OTHERS)
-            write_atomically(beside, change.before, mode=0o755)
-        write_atomically(path, change.after, mode=change.mode)
-    except OSError as error:
-        raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
+            write_atomically(_beside(change.path), change.before, mode=0o755)
+        write_atomically(change.path, change.after, mode=change.mode)
 
 
 def _original_contents(path: Path, without_us: bytes | None, old: InstallRecord | None) -> bytes | None:
     """What the file was without us: what the first install found, as long as the file was not changed since."""
     saved = next((one for one in old.files if one.path == str(path)), None) if old else None
     current, _ = _contents(path)
-    if saved is None or current is None or not _is_as_written(saved, current):
+    if saved is None or current is None or not saved.fits(current):
         return without_us
     return Path(saved.backup).read_bytes() if saved.backup else None
-
-
-def _is_as_written(saved: FileBackup, data: bytes) -> bool:
-    """Whether a file was not changed since, and what it was before is still known."""
-    return _print(data) == saved.written and (saved.backup is None or Path(saved.backup).is_file())
 
 
 def _backup(record: InstallRecord, change: FileChange) -> str | None:
@@ -174,64 +180,56 @@ def uninstall(
 ) -> list[Path]:
     """Take out what is ours, in `more` files as well; one that was not changed since is as it was, to the byte."""
     record = load_record(host.name, scope, place(scope, project))
-    cuts = dict(more)
     path = config_path(host, scope, project=project)
-    scripts = [path / event for event in host.events] if host.config.kind == "scripts" else []
-    if not scripts:
-        cuts[path] = lambda text: _without_us(host, text)
-    return take_out(record, cuts, scripts)
+    if host.config.kind == "scripts":
+        return take_out(record, more, [path / event for event in host.events])
+
+    def cut(text: str) -> str:  # nothing is left of a file that is ours alone, if there is no other's entry in it
+        rest = without_entries(host, text)
+        return rest if not host.config.own_file or all_commands(host, rest) else ""
+
+    return take_out(record, {**more, path: cut})
 
 
 def take_out(record: InstallRecord | None, cuts: Mapping[Path, Edit], scripts: Sequence[Path] = ()) -> list[Path]:
     """Put back what was not changed since, cut our part out of the rest, and forget the record; what changed."""
     saved = {Path(one.path): one for one in (record.files if record else ())}
-    restored = [file for file, one in saved.items() if _restore_file(one)]
-    cut = [file for file in scripts if file not in restored and _restore_script(file)]
-    for file, edit in cuts.items():
-        if file not in restored and _cut(file, edit, keep=file in saved and _was_empty(saved[file])):
-            cut.append(file)
+    changed = [file for file, one in saved.items() if _restore_file(file, one)]
+    restored = set(changed)
+    changed += [file for file in scripts if file not in restored and _restore_script(file)]
+    changed += [file for file, edit in cuts.items() if file not in restored and _cut(file, edit, saved.get(file))]
     if record is not None:
         _record_path(record.host, record.scope, record.project).unlink(missing_ok=True)
-    return restored + cut
+    return changed
 
 
-def _was_empty(saved: FileBackup) -> bool:
-    data, _ = _contents(Path(saved.backup)) if saved.backup else (None, 0)
-    return data is not None and not data.strip()
-
-
-def _without_us(host: Host, text: str) -> str:
-    """A file without our entries; nothing of one that is ours alone, if there is no other's entry in it."""
-    rest = without_entries(host, text)
-    return rest if not host.config.own_file or all_commands(host, rest) else ""
-
-
-def _restore_file(saved: FileBackup) -> bool:
+def _restore_file(path: Path, saved: FileBackup) -> bool:
     """Whether a file is still as we wrote it, and is as it was before now."""
-    path = Path(saved.path)
     data, mode = _contents(path)
-    if data is None or not _is_as_written(saved, data):
+    if data is None or not saved.fits(data):
         return False
     check_writable(path)
     if saved.backup is None:
         path.unlink()
     else:
         write_atomically(path, Path(saved.backup).read_bytes(), mode=mode)
-    path.with_name(path.name + OTHERS).unlink(missing_ok=True)
+    _beside(path).unlink(missing_ok=True)
     return True
 
 
-def _cut(path: Path, edit: Edit, *, keep: bool) -> bool:
+def _cut(path: Path, edit: Edit, saved: FileBackup | None) -> bool:
     """Take our part out of a file that was changed since, or that another machine's Hookline wrote."""
     data, mode = _contents(path)
     if data is None:
         return False
-    text = _decoded(path, data)
-    after = edited(path, lambda: edit(text))
+    with _about(path):
+        text = data.decode()
+        after = edit(text)
     if after == text:
         return False
     check_writable(path)
-    if after.strip() or keep:
+    before, _ = _contents(Path(saved.backup)) if saved and saved.backup else (None, 0)
+    if after.strip() or (before is not None and not before.strip()):  # a file that was empty is empty again
         write_atomically(path, after.encode(), mode=mode)
     else:
         path.unlink()
@@ -243,9 +241,8 @@ def _restore_script(path: Path) -> bool:
     data, _ = _contents(path)
     if data is None or _OURS.encode() not in data:
         return False
-    beside = path.with_name(path.name + OTHERS)
-    if beside.exists():
-        beside.replace(path)
+    if _beside(path).exists():
+        _beside(path).replace(path)
     else:
         path.unlink()
     return True
@@ -254,30 +251,34 @@ def _restore_script(path: Path) -> bool:
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def _contents(path: Path) -> tuple[bytes | None, int]:
+@contextmanager
+def _about(path: Path, done: str = "read") -> Iterator[None]:
+    """What is wrong with a file is an error that names it."""
     try:
-        return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None, 0o600
-    except OSError as error:
-        raise ConfigError(str(path), f"cannot be read: {error.strerror or error}") from None
-
-
-def _decoded(path: Path, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode()
-    except UnicodeDecodeError:
-        raise ConfigError(str(path), "is not UTF-8; fix or remove it first") from None
-
-
-def edited(path: Path, edit: Callable[[], str]) -> str:
-    """The result of an edit; what is wrong with the file is an error that names it."""
-    try:
-        return edit()
+        yield
     except ConfigError:
         raise
+    except UnicodeDecodeError:
+        raise ConfigError(str(path), "is not UTF-8; fix or remove it first") from None
+    except UnicodeEncodeError:
+        raise ConfigError(str(path), "cannot hold these commands: a name in them is not UTF-8") from None
     except HooklineError as error:
         raise ConfigError(str(path), f"{error}; fix it first, nothing was changed") from None
+    except OSError as error:
+        raise ConfigError(str(path), f"cannot be {done}: {error.strerror or error}") from None
+
+
+def _contents(path: Path) -> tuple[bytes | None, int]:
+    with _about(path):
+        try:
+            return path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
+        except FileNotFoundError:
+            return None, 0o600
+
+
+def _beside(path: Path) -> Path:
+    """Where another one's executable for an event is while ours is in its place."""
+    return path.with_name(path.name + _OTHERS)
 
 
 def check_writable(path: Path) -> None:
@@ -302,15 +303,6 @@ def _record_path(host: str, scope: str, project: str) -> Path:
     return _folder() / f"{host}-{scope}{where}.json"
 
 
-def _store(record: InstallRecord) -> None:
-    path = _record_path(record.host, record.scope, record.project)
-    try:
-        private_folder(path.parent)
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(record)))
-    except OSError as error:
-        raise ConfigError(str(path), f"cannot be written: {error.strerror or error}") from None
-
-
 def installation(host: str, scope: Scope, project: Path) -> tuple[int, int] | None:
     """What tells one installation from a later one in its place, be it of the same hooks; nothing if there is none."""
     try:
@@ -328,12 +320,12 @@ def load_record(host: str, scope: str, project: str = "") -> InstallRecord | Non
         return None
 
 
-# -- a host's configuration with our entries in it, and without them ---
+# -- a host's configuration with our entries in it, and without them ---------------------------------------------------
 
 
 def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
     """A host's configuration file with our entries, in place of older ones of ours."""
-    return keep_form(text, lambda body: _appended(host, _without(host, body), entries))
+    return keep_form(text, lambda body: _appended(host.config, _without(host, body), entries))
 
 
 def without_entries(host: Host, text: str) -> str:
@@ -346,7 +338,14 @@ def _without(host: Host, text: str) -> str:
         return toml_edit.remove_rows(text, "hooks", lambda row: is_ours(row.get("command"), host))
     if host.config.kind == "plugin":
         return "" if "// hookline: " in text else text
-    return _cut_json(host, text)
+    while True:  # without our commands, groups they were alone in, and events that are empty then
+        root = jsonc.parse(text)
+        if not isinstance(root.value, dict):
+            raise HooklineError("expected an object")
+        found = _ours_in(host, root.members.get("hooks"))
+        if found is None:
+            return text
+        text = jsonc.cut(text, *found)
 
 
 def all_commands(host: Host, text: str) -> list[tuple[str, str]]:
@@ -378,9 +377,6 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
     return found
 
 
-# -- byte order marks and line ends stay as they are -----------------------------------------------------------------
-
-
 def keep_form(text: str, edit: Callable[[str], str]) -> str:
     """The edited text, with the mark it began with and the line ends it had; where they are mixed, ours are plain."""
     mark = _MARK if text.startswith(_MARK) else ""
@@ -395,11 +391,7 @@ def without_mark(text: str) -> str:
     return text.removeprefix(_MARK)
 
 
-# -- JSON -----------------------------------------------------------------------------------------------------------
-
-
-def _appended(host: Host, text: str, entries: list[HookEntry]) -> str:
-    form = host.config
+def _appended(form: Config, text: str, entries: list[HookEntry]) -> str:
     if form.plugin is not None:
         return form.plugin(entries)
     if form.version is not None and "version" not in jsonc.parse(text).members:
@@ -412,27 +404,14 @@ def _appended(host: Host, text: str, entries: list[HookEntry]) -> str:
     return text
 
 
-def _cut_json(host: Host, text: str) -> str:
-    """Without our commands, without groups they were alone in, without events that are empty then."""
-    while True:
-        root = jsonc.parse(text)
-        if not isinstance(root.value, dict):
-            raise HooklineError("expected an object")
-        found = _ours_in(host, root.members.get("hooks"))
-        if found is None:
-            return text
-        text = jsonc.cut(text, *found)
-
-
 def _ours_in(host: Host, node: jsonc.Node | None) -> tuple[jsonc.Node, jsonc.Node] | None:
     """One part that is only there for us, with its parent."""
-    for part in node.parts if node else ():
-        if _only_ours(host, part.value):
-            assert node is not None
-            return node, part
-        inner = _ours_in(host, part)
-        if inner is not None:
-            return inner
+    if node is None:
+        return None
+    for part in node.parts:
+        found = (node, part) if _only_ours(host, part.value) else _ours_in(host, part)
+        if found is not None:
+            return found
     return None
 
 
@@ -444,31 +423,3 @@ def _only_ours(host: Host, value: Any) -> bool:
     if any(is_ours(value.get(key), host) for key in ("command", "bash")):
         return True
     return _only_ours(host, value["hooks"]) if "hooks" in value else _only_ours(host, value.get("action"))
-
-
-# -- executables ----------------------------------------------------------------------------------------------------
-
-OTHERS = ".before-hookline"
-"""What another one's executable for an event is called while ours is in its place."""
-
-_SCRIPT = """#!/bin/sh
-# hookline: `hookline uninstall {host}` takes this out
-{command}
-"""
-_CHAIN = """#!/bin/sh
-# hookline: `hookline uninstall {host}` takes this out
-# ours is asked first; if it has nothing to say, the one that was here before answers
-payload=$(cat)
-answer=$(printf '%s' "$payload" | {{ {command}; }})
-status=$?
-if [ -n "$answer" ] || [ "$status" -ne 0 ]; then
-    printf '%s' "$answer"
-    exit "$status"
-fi
-printf '%s' "$payload" | "$0{others}"
-"""
-
-
-def script(host: Host, entry: HookEntry, *, chained: bool) -> str:
-    """The executable for one event."""
-    return (_CHAIN if chained else _SCRIPT).format(host=host.name, command=entry.command, others=OTHERS)

@@ -60,15 +60,16 @@ class HookHashes(NamedTuple):
 
     def noted(self, text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
         """The host's file with our hashes, and without older ones of ours; everything else stays as it is."""
-        return keep_form(text, lambda body: self._noted(body, hashes, old))
 
-    def _noted(self, text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
-        for key in old.keys() - hashes.keys():
-            if toml_edit.lookup(toml_edit.checked(text), self.trust.key(key)) == old[key]:
-                text = toml_edit.remove_value(text, self.trust.key(key))
-        for key, value in hashes.items():
-            text = toml_edit.set_value(text, self.trust.key(key), value)
-        return text
+        def edit(body: str) -> str:
+            for key in old.keys() - hashes.keys():
+                if toml_edit.lookup(toml_edit.checked(body), self.trust.key(key)) == old[key]:
+                    body = toml_edit.remove_value(body, self.trust.key(key))
+            for key, value in hashes.items():
+                body = toml_edit.set_value(body, self.trust.key(key), value)
+            return body
+
+        return keep_form(text, edit)
 
     def are_in(self, text: str, hashes: dict[str, str]) -> bool:
         """Whether the host will run all of our entries."""
@@ -102,9 +103,6 @@ def plan_trust(
                            lambda text: ours.noted(text, hashes, {}))  # fmt: skip
     count = len(ours.of(change.path, text))
     return [edit], hashes, f"trusted on your yes: {count} hash{'' if count == 1 else 'es'} in {path}"
-
-
-SEPARATE = "these entries name folders of this machine and refuse every call on another: do not share the file"
 
 
 class InstallResult(NamedTuple):
@@ -180,9 +178,8 @@ def install(
         changes += more
         notes.insert(0, told)
     if scope == "project" and not host.config.replaces and asks(host, made[0].event, source=named):
-        notes.insert(
-            0, "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
-        )
+        told = "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
+        notes.insert(0, told)
     losses = tuple(report(hooks, host, unavailable(), inbox=hold > 0))
     events = tuple(dict.fromkeys(entry.event for entry in made))
     kept = files.apply(record, changes)
@@ -201,7 +198,7 @@ def _on_subagents(host: Host, *, allowed: bool) -> str:
 def _reach(*, shared: bool) -> str:
     """On which machines a project's entries work, and what is missing for it on this one."""
     if not shared:
-        return SEPARATE
+        return "these entries name folders of this machine and refuse every call on another: do not share the file"
     if shared_program():
         return "these entries hold for everyone who has Hookline in ~/.local/bin, /usr/local/bin or /usr/bin"
     return (

@@ -45,8 +45,7 @@ class Enforcement(NamedTuple):
 
     def to_dict(self) -> dict[str, str]:
         """As JSON says it."""
-        return {"hook": self.hook, "event": self.event, "kind": self.kind, "status": str(self.status),
-                "reason": self.reason}  # fmt: skip
+        return {**self._asdict(), "status": str(self.status)}
 
 
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
@@ -66,21 +65,13 @@ def report(hooks: Iterable[Hook], host: Host, unconfined: str = "", *, inbox: bo
 
     With an `inbox`, what the host cannot ask is asked there.
     """
-    found = [
-        loss
-        for hook in hooks
-        for event in sorted(hook.events, key=_name)
-        for loss in _losses(hook, event, host, inbox=inbox)
-    ]
+    hooks = list(hooks)
+    events = [(hook, name) for hook in hooks for name in sorted(event.event_name for event in hook.events)]
+    found = [loss for hook, name in events for loss in _losses(hook, name, host, inbox=inbox)]
     return [*found, *(_confinement(hook, host, unconfined) for hook in hooks if asks_to_confine(hook))]
 
 
-def _name(event: Any) -> str:
-    return event if isinstance(event, str) else str(event.event_name)
-
-
-def _losses(hook: Hook, event: Any, host: Host, *, inbox: bool) -> Iterator[Enforcement]:
-    name = _name(event)
+def _losses(hook: Hook, name: str, host: Host, *, inbox: bool) -> Iterator[Enforcement]:
     if not host.native_events(name):
         kind = OBSERVE if kinds(hook, name) == {OBSERVE} else ""
         yield Enforcement(hook.name, name, kind, Status.IMPOSSIBLE, f"{host.title} has no such event")
@@ -88,21 +79,16 @@ def _losses(hook: Hook, event: Any, host: Host, *, inbox: bool) -> Iterator[Enfo
     if not host.tells_servers and _SERVER.search(hook.matcher.pattern):
         reason = f"{host.title} does not say which MCP server a tool belongs to: match `mcp__.*__TOOL`"
         yield Enforcement(hook.name, name, "", Status.IMPOSSIBLE, reason)
-    yield from _too_slow(hook, name, host)
+    longest = min(host.config.seconds(theirs) for theirs in host.native_events(name))
+    if own_timeout(hook) > longest:  # it is answered for before that
+        so = "the call is denied then" if spec_of(name).gate else "what it says later is lost"
+        told = f"{host.title} does not wait {own_timeout(hook):g} s, as this hook may take: after {longest:g} s {so}"
+        yield Enforcement(hook.name, name, "", Status.DIFFERENTLY, told)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind, inbox=inbox)
         if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
             status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
         yield Enforcement(hook.name, name, kind, status, reason)
-
-
-def _too_slow(hook: Hook, event: str, host: Host) -> Iterator[Enforcement]:
-    """A hook that may take longer than the host waits is answered for before that."""
-    longest = min(host.config.seconds(theirs) for theirs in host.native_events(event))
-    if own_timeout(hook) > longest:
-        so = "the call is denied then" if spec_of(event).gate else "what it says later is lost"
-        told = f"{host.title} does not wait {own_timeout(hook):g} s, as this hook may take: after {longest:g} s {so}"
-        yield Enforcement(hook.name, event, "", Status.DIFFERENTLY, told)
 
 
 def own_timeout(hook: Hook) -> float:
@@ -177,15 +163,15 @@ _UNHEARD = {
 
 
 def _status(host: Host, event: str, kind: str, *, inbox: bool) -> tuple[Status, str]:
-    words = host.says.get(event, NO_WORDS)
-    gate = spec_of(event).gate
-    if kind == OBSERVE or (kind in words and not (gate and kind == "stop")):
+    words, gate = host.says.get(event, NO_WORDS), spec_of(event).gate
+    closes = gate and "deny" in words
+    if (
+        kind == OBSERVE
+        or (kind in words and (not gate or kind != "stop" or closes))
+        or (closes and kind == "ask" and inbox)
+    ):
         return Status.ENFORCED, ""
-    if gate and "deny" in words and kind == "ask" and inbox:
-        return Status.ENFORCED, ""
-    if gate and "deny" in words and kind in ("ask", "defer", "rewrite", "stop"):
-        if kind == "stop" and "stop" in words:
-            return Status.ENFORCED, ""
+    if closes and kind in ("ask", "defer", "rewrite", "stop"):
         return Status.DIFFERENTLY, f"{host.title} cannot `{kind}`: it becomes a deny"
     if kind == "stop" and "deny" in words:
         return Status.DIFFERENTLY, f"{host.title} cannot stop there: the model is told instead"

@@ -19,7 +19,7 @@ from hookline.core.interpreter import PROJECT
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
 from hookline.hosts.encode import refuse
-from hookline.hosts.host import MARGIN, HookEntry, Host
+from hookline.hosts.host import ALLOW, MARGIN, HookEntry, Host
 
 Scope = Literal["user", "project", "local"]
 """Whose configuration: the user's, everybody's in a project, or one's own in a project."""
@@ -52,16 +52,15 @@ class HookSource(NamedTuple):
 
     def shared(self, project: Path) -> HookSource:
         """The same for everyone who has a copy of the project: its files are named from its folder on."""
-        inside = {name: f"{_IN_PROJECT}{Path(value).relative_to(project)}" for name, value in self._named().items()}
-        return self._replace(**inside)
+        named = self._named().items()
+        return self._replace(**{name: f"{_IN_PROJECT}{Path(value).relative_to(project)}" for name, value in named})
 
     def in_project(self, project: Path) -> bool:
         """Whether everyone who has a copy of the project has these files."""
         return all(Path(value).is_relative_to(project) for value in self._named().values())
 
     def _named(self) -> dict[str, str]:
-        files = {"hooks": self.hooks, "settings": self.settings, "audit": self.audit}
-        return {name: value for name, value in files.items() if value not in ("", DEFAULT_LOG)}
+        return {name: value for name, value in self._asdict().items() if value not in ("", DEFAULT_LOG)}
 
 
 def flags_of(command: str) -> dict[str, str]:
@@ -80,16 +79,17 @@ def source_of(command: str, project: Path | None = None) -> HookSource:
 
 
 class CommandTemplate(NamedTuple):
-    """What every command of one installation has in common."""
+    """What every command of one installation has in common.
+
+    `subagents` may be started in which hooks do not hold; `shared` entries work wherever a copy of the project is.
+    """
 
     host: Host
     program: str
     source: HookSource
     scope: Scope = "user"
     subagents: bool = False
-    """Whether agents may be started in which hooks do not hold."""
     shared: bool = False
-    """Whether the entries are to work on every machine that has a copy of the project."""
 
 
 def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEntry]:
@@ -103,11 +103,13 @@ def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -
     deadline = min(seconds, host.config.seconds(event))
     patience = host.config.cut_to.get(event, deadline + MARGIN)
     scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
-    allowed = ("--subagents", "allow") if wiring.subagents else ()
+    allowed = ("--subagents", ALLOW) if wiring.subagents else ()
     words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope, *allowed]
     command = f"{wiring.program} answer {host.name} {' '.join(map(_quote, words))}"
-    if gate:
-        command += f" || {_without_us(host, event, NOT_HERE if wiring.shared else NOT_STARTED)}"
+    if gate:  # the host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not
+        response = refuse(host, NOT_HERE if wiring.shared else NOT_STARTED, host.ours(event) or "")
+        said = f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
+        command += f" || {deny_by_exit(response.stderr.decode()) if response.exit_code else said}"
     return HookEntry(event, command, math.ceil(patience) * host.config.second, gate)
 
 
@@ -120,14 +122,6 @@ def _quote(word: str) -> str:
 def deny_by_exit(reason: str = NOT_STARTED) -> str:
     """What follows `||` where exit code 2 is the deny: another code means that Hookline has not answered."""
     return f"{{ [ $? = 2 ] || echo {shlex.quote(reason)} >&2; exit 2; }}"
-
-
-def _without_us(host: Host, event: str, reason: str) -> str:
-    """The host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not."""
-    response = refuse(host, reason, host.ours(event) or "")
-    if response.exit_code:
-        return deny_by_exit(response.stderr.decode())
-    return f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
 
 
 def is_ours(command: Any, host: Host) -> bool:
@@ -186,35 +180,30 @@ _KEPT = 24 * 3600.0
 
 def _note(host: Host, event: str, source: str, data: bytes) -> Path | None:
     """Where the note on an event of this session is; nowhere, if the payload names no session."""
-    session = _session(data)
+    found = read_object(data) or {}
+    given = found.get("input")
+    names = ("session_id", "sessionId", "taskId", "conversation_id")
+    session = next((found[name] for name in names if found.get(name)), None)
+    session = session or (given.get("sessionID") if isinstance(given, dict) else None)
     if not session:
         return None
     key = f"{host.name}\0{session}\0{event}\0{source}"
     return state_folder() / "asked" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _session(data: bytes) -> str:
-    found = read_object(data) or {}
-    given = found.get("input")
-    inner = given if isinstance(given, dict) else {}
-    names = ("session_id", "sessionId", "taskId", "conversation_id")
-    return str(next((found[name] for name in names if found.get(name)), None) or inner.get("sessionID") or "")
-
-
 def mark_handled(host: Host, event: str, source: str, data: bytes) -> None:
-    """Say that the user's entry is being asked, if there may be anybody who wants to know."""
-    note = _note(host, event, source, data) if _has_company(host) else None
+    """Say that the user's entry is being asked, if there may be anybody who wants to know.
+
+    That is the project's entry, or one that a host reads in others' files.
+    """
+    company = host.borrows or (host.config.project and config_path(host, "project").exists())
+    note = _note(host, event, source, data) if company else None
     if note is None:
         return
     with suppress(OSError):
         if not note.exists():
             remove_older(private_folder(note.parent).iterdir(), _KEPT)
         note.touch(0o600)
-
-
-def _has_company(host: Host) -> bool:
-    """Whether another entry may ask the same hooks: the project's, or one that a host reads in others' files."""
-    return bool(host.borrows) or (bool(host.config.project) and config_path(host, "project").exists())
 
 
 def was_handled(host: Host, event: str, source: str, data: bytes) -> bool:

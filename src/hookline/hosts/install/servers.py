@@ -31,7 +31,6 @@ _LOGIN = ("oauth", "auth", "authProviderType", "oauth_resource", "scopes")
 _TOKENS = ("bearer_token_env_var", "bearerTokenEnvVar", "api_key_env", "env_http_headers", "headersHelper")
 _HEADERS = ("headers", "http_headers")
 _VARIABLE = "HOOKLINE_HEADER_"
-_RECORD = "{}-mcp"
 _BETWEEN = "\0"
 Wrap = Callable[[str, Any], dict[str, Any] | str]
 """An entry's new value, from its name and its old one; why, if it stays as it is."""
@@ -42,8 +41,7 @@ def servers_path(host: Host, scope: Scope, project: Path | None = None) -> Path 
     form = host.servers
     if form is None or (scope != "user" and not form.project):
         return None
-    is_user = scope == "user"
-    path = user_path(host, form.user, os.environ) if is_user else (project or Path.cwd()) / form.project
+    path = user_path(host, form.user, os.environ) if scope == "user" else (project or Path.cwd()) / form.project
     with_comments = path.with_suffix(".jsonc")
     return with_comments if with_comments.is_file() and not path.is_file() else path
 
@@ -62,14 +60,12 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
         new = partial(wrap, form, program=entry_argv(), flags=flags)
         return keep_form(text, lambda body: _edited(form, body, new, saved, lost))
 
-    old = files.load_record(_RECORD.format(host.name), scope, files.place(scope, project))
+    old = files.load_record(f"{host.name}-mcp", scope, files.place(scope, project))
     change = files.plan_edit(path, old, lambda text: _unwrapped(form, text, old), edit)
-    record = files.InstallRecord(
-        host=_RECORD.format(host.name), scope=scope, project=files.place(scope, project), trust=saved
-    )
     private_folder(judged_calls.folder())
     if saved or old:
-        files.apply(record, [change])
+        where = files.place(scope, project)
+        files.apply(files.InstallRecord(host=f"{host.name}-mcp", scope=scope, project=where, trust=saved), [change])
     beyond = [f"not behind the gateway: {form.beyond}"] if form.beyond else []
     here = [f"{path} names folders of this machine now: do not share it"] if scope != "user" and saved else []
     names = dict.fromkeys(key.rpartition(_BETWEEN)[2] for key in saved)
@@ -80,7 +76,7 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
 
 def take_out(host: Host, scope: Scope, project: Path | None = None) -> list[Path]:
     """Take the gateway out of a host's files; the files that changed."""
-    form, old = host.servers, files.load_record(_RECORD.format(host.name), scope, files.place(scope, project))
+    form, old = host.servers, files.load_record(f"{host.name}-mcp", scope, files.place(scope, project))
     if form is None or old is None:
         return []
     cuts = {Path(one.path): lambda text: _unwrapped(form, text, old) for one in old.files}
@@ -103,10 +99,9 @@ def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str], lost:
         made = new(path[-1], entry) if names.count(path) == 1 and path[-1] else "its name is not its own"
         try:
             if not isinstance(made, str):
-                before, text = (
-                    _slice(text, path) if root else toml_edit.literal(entry),
-                    _put(form, text, path, entry, made),
-                )
+                node = jsonc.lookup(jsonc.parse(text), path) if root else None
+                before = text[node.start : node.end] if node else toml_edit.literal(entry)
+                text = _put(form, text, path, entry, made)
                 saved[_BETWEEN.join(path)] = before
         except HooklineError as problem:
             made = str(problem)
@@ -143,12 +138,6 @@ def _items(values: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The entries of a table, or of an array of tables that say their names."""
     yield from (((name,), entry) for name, entry in values.items()) if isinstance(values, dict) else ()
     yield from (((str(row.get("name", "")),), row) for row in values) if isinstance(values, list) else ()
-
-
-def _slice(text: str, path: tuple[str, ...]) -> str:
-    node = jsonc.lookup(jsonc.parse(text), path)
-    assert node is not None
-    return text[node.start : node.end]
 
 
 def _put(form: ServerFile, text: str, path: tuple[str, ...], old: Any, new: dict[str, Any]) -> str:

@@ -52,7 +52,9 @@ def find_binary(host: Host) -> Binary | None:
     """The host's executable: on PATH, else where the tests keep theirs."""
     for path in _places(host):
         if path.is_file() and os.access(path, os.X_OK):
-            return Binary(path, _asked(path) if host.reports_version else _version(host, path))
+            # beside most binaries lies their version: asking a Node program for it takes a second
+            known = "" if host.reports_version else _from_package(path) or _from_wheel(host, path)
+            return Binary(path, known or _asked(path))
     return None
 
 
@@ -67,11 +69,6 @@ def _places(host: Host) -> Iterator[Path]:
         yield from (Path(folder) / host.bundled for folder in sys.path)
     yield base / "cli" / host.name / "node_modules" / ".bin" / name
     yield base / "venv" / host.name / "bin" / name
-
-
-def _version(host: Host, path: Path) -> str:
-    """The version that lies beside the binary, if one does; asking a Node program for it takes a second."""
-    return _from_package(path) or _from_wheel(host, path) or _asked(path)
 
 
 def _from_package(path: Path) -> str:
@@ -175,18 +172,13 @@ def configured(host: Host, scope: Scope, project: Path | None = None) -> list[tu
 def commands_in(host: Host, path: Path) -> list[tuple[str, str]]:
     """Every command in a host's hook file, ours or not; of a folder of scripts, those of ours."""
     try:
-        if host.config.kind == "scripts":
-            return [(event, line) for event in host.events for line in _script_lines(path / event)]
+        if host.config.kind == "scripts":  # another one's script is its own affair
+            texts = {event: (path / event).read_text() for event in host.events if (path / event).is_file()}
+            return [(event, line) for event, text in texts.items() if "# hookline: " in text
+                    for line in text.splitlines() if " answer " in line and not line.startswith("#")]  # fmt: skip
         return all_commands(host, path.read_text())
     except (OSError, UnicodeDecodeError, HooklineError, json.JSONDecodeError):
         return []
-
-
-def _script_lines(path: Path) -> list[str]:
-    """What our script for an event runs; another one's is its own affair."""
-    text = path.read_text() if path.is_file() else ""
-    lines = text.splitlines() if "# hookline: " in text else ()
-    return [line for line in lines if " answer " in line and not line.startswith("#")]
 
 
 def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSource]:
@@ -200,20 +192,15 @@ def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSou
 # -- proofs ---------------------------------------------------------------------------------------------------------
 
 
-def _proofs_path() -> Path:
-    return state_folder() / "proofs.json"
-
-
 def load_proofs() -> dict[str, Proof]:
     """What the last proofs said, by host."""
     try:
-        return msgspec.json.decode(_proofs_path().read_bytes(), type=dict[str, Proof])
+        return msgspec.json.decode((state_folder() / "proofs.json").read_bytes(), type=dict[str, Proof])
     except (OSError, msgspec.DecodeError):
         return {}
 
 
 def note_proof(host: Host, proof: Proof) -> None:
     """Keep what a proof said."""
-    path = _proofs_path()
-    private_folder(path.parent)
+    path = private_folder(state_folder()) / "proofs.json"
     write_atomically(path, msgspec.json.format(msgspec.json.encode({**load_proofs(), host.name: proof})))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from hookline.core.interpreter import python_argv
 from hookline.hosts.host import FileEdit, Host, ProofRecipe, TrustedFolders, World
 from hookline.hosts.install import jsonc, toml_edit
-from hookline.hosts.install.entries import config_path
+from hookline.hosts.install.entries import config_path, user_path
 from hookline.hosts.install.survey import Binary, lab
 from hookline.hosts.prove.model import ModelTurn, ScriptedModel, serving
 from hookline.hosts.table import AGENTS
@@ -45,10 +45,8 @@ def folders() -> Iterator[tuple[Path, Path]]:
         project.mkdir()
         git = ["git", "-c", "user.email=a@b", "-c", "user.name=x"]
         with suppress(OSError):
-            subprocess.run([*git, "init", "-q"], cwd=project, check=False, capture_output=True)
-            subprocess.run(
-                [*git, "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=False, capture_output=True
-            )
+            for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+                subprocess.run([*git, *words], cwd=project, check=False, capture_output=True)
         yield home, project
 
 
@@ -85,18 +83,18 @@ def run(
 
 def apply_edit(home: Path, edit: FileEdit) -> None:
     """Set the values of an edit in a file below a home."""
-    path = home / edit.path
-    text = path.read_text() if path.exists() else ""
-    put = toml_edit.set_value if path.suffix == ".toml" else jsonc.put
-    if edit.without and text:
-        text = toml_edit.remove_value(text, edit.without)
-    for key, value in edit.values.items():
-        text = put(text, key, value)
-    for array, row in edit.rows.items():
-        text = toml_edit.remove_rows(text, array, lambda one, name=row["name"]: one.get("name") == name)  # type: ignore[misc]
-        text = toml_edit.add_row(text, array, row)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+
+    def edited(text: str) -> str:
+        if edit.without and text:
+            text = toml_edit.remove_value(text, edit.without)
+        for key, value in edit.values.items():
+            text = _put(edit.path, text, key, value)
+        for array, row in edit.rows.items():
+            text = toml_edit.remove_rows(text, array, lambda one, name=row["name"]: one.get("name") == name)  # type: ignore[misc]
+            text = toml_edit.add_row(text, array, row)
+        return text
+
+    _edit(home / edit.path, edited)
 
 
 def _environment(place: Workspace) -> dict[str, str]:
@@ -170,63 +168,56 @@ def _ended_after_us(leader: int, marker: str) -> Iterator[None]:
 # A project's hooks run only in a folder that the user trusts, and each agent has its own list of those. What holds for
 # a folder is carried over to its copy, so that a proof finds what the user's agent would do there.
 
-Values = dict[str, Any]
 _NOT_TRUSTED = ("untrusted", "DO_NOT_TRUST", False)
 STORES: Mapping[str, TrustedFolders] = MappingProxyType({
     name: agent.trust for name, agent in AGENTS.items() if agent.trust
 })  # fmt: skip
 
 
-def governs(store: TrustedFolders, home: Path, project: Path) -> Any:
-    """What is said of a folder, itself or one above it; `None` if nothing is."""
-    known = _read(store, _text(home / store.path))
-    folders = [project, *project.parents] if store.inherits else [project]
-    return next((known[str(folder)] for folder in folders if str(folder) in known), None)
-
-
 def trusts(store: TrustedFolders, home: Path, project: Path) -> bool:
     """Whether the agent runs a project's hooks."""
-    said = governs(store, home, project)
-    return store.unlisted or _is_off(store, home) if said is None else said not in _NOT_TRUSTED
-
-
-def _is_off(store: TrustedFolders, home: Path) -> bool:
-    if not store.settings:
-        return False
+    said = _governs(store, home, project)
+    if said is not None:
+        return said not in _NOT_TRUSTED
+    if store.unlisted or not store.settings:
+        return store.unlisted
     switch = jsonc.lookup(jsonc.parse(_text(home / store.settings)), ("security", "folderTrust", "enabled"))
     return not (store.on if switch is None else switch.value)
 
 
-def _parse(store: TrustedFolders, text: str) -> Values:
+def _governs(store: TrustedFolders, home: Path, project: Path) -> Any:
+    """What is said of a folder, itself or one above it; `None` if nothing is."""
+    values, known = _parse(store, _text(home / store.path)), {}
+    if store.form == "table":
+        name, key = store.names
+        known = {folder: toml_edit.lookup(row, (key,)) for folder, row in _table(values.get(name)).items()}
+    elif store.form == "lists":
+        known = {folder: name for name in store.names for folder in values.get(name) or ()}
+    else:
+        known = {str(Path(name).parent) if value == "TRUST_PARENT" else name: value for name, value in values.items()}
+    folders = [project, *project.parents] if store.inherits else [project]
+    return next((known[str(folder)] for folder in folders if str(folder) in known), None)
+
+
+def _say(store: TrustedFolders, home: Path, folder: Path, value: Any) -> None:
+    """Write what holds for a folder."""
+
+    def edited(text: str) -> str:
+        if store.form == "table":
+            name, key = store.names
+            return _put(store.path, text, (name, str(folder), key), value)
+        if store.form == "lists":
+            return _put(store.path, text, (value,), [*(_parse(store, text).get(value) or ()), str(folder)])
+        return _put(store.path, text, (str(folder),), "TRUST_FOLDER" if value == "TRUST_PARENT" else value)
+
+    _edit(home / store.path, edited)
+
+
+def _parse(store: TrustedFolders, text: str) -> dict[str, Any]:
     return toml_edit.checked(text) if store.path.endswith(".toml") else _table(jsonc.parse(text).value)
 
 
-def _put(store: TrustedFolders, text: str, key: tuple[str, ...], value: Any) -> str:
-    return (toml_edit.set_value if store.path.endswith(".toml") else jsonc.put)(text, key, value)
-
-
-def _read(store: TrustedFolders, text: str) -> Values:
-    """What the text says of each folder."""
-    values = _parse(store, text)
-    if store.form == "table":
-        name, key = store.names
-        return {folder: toml_edit.lookup(row, (key,)) for folder, row in _table(values.get(name)).items()}
-    if store.form == "lists":
-        return {folder: name for name in store.names for folder in values.get(name) or ()}
-    return {str(Path(name).parent) if value == "TRUST_PARENT" else name: value for name, value in values.items()}
-
-
-def _write(store: TrustedFolders, text: str, folder: Path, value: Any) -> str:
-    """The text that says something of a folder."""
-    if store.form == "table":
-        name, key = store.names
-        return _put(store, text, (name, str(folder), key), value)
-    if store.form == "lists":
-        return _put(store, text, (value,), [*(_parse(store, text).get(value) or ()), str(folder)])
-    return _put(store, text, (str(folder),), "TRUST_FOLDER" if value == "TRUST_PARENT" else value)
-
-
-def _table(value: Any) -> Values:
+def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -234,23 +225,22 @@ def trust_folder(host: str, home: Path, folder: Path) -> None:
     """Trust a folder in a home that is no one else's, as the user would."""
     store = STORES.get(host)
     if store is not None:
-        _edit(home / store.path, lambda text: _write(store, text, folder, store.trusted))
+        _say(store, home, folder, store.trusted)
 
 
-def carry_trust(host: str, home: Path, project: Path, copy: Path) -> bool:
+def _carry_trust(store: TrustedFolders | None, home: Path, project: Path, copy: Path) -> bool:
     """Trust a project's copy as the project itself, in a copy of the home; whether the project's own files count there.
 
     An agent that works in trusted folders only is given one, without the project's files.
     """
-    store = STORES.get(host)
     if store is None:
         return True
-    counts, said = trusts(store, home, project), governs(store, home, project)
-    if said is not None and (counts or not store.settings):
-        _edit(home / store.path, lambda text: _write(store, text, copy, said))
+    counts, said = trusts(store, home, project), _governs(store, home, project)
     if not counts and store.settings:
-        trust_folder(host, home, copy)
+        _say(store, home, copy, store.trusted)
         return False
+    if said is not None:
+        _say(store, home, copy, said)
     return True
 
 
@@ -263,22 +253,21 @@ def _edit(path: Path, edit: Callable[[str], str]) -> None:
     path.write_text(edit(_text(path)))
 
 
+def _put(path: str, text: str, key: tuple[str, ...], value: Any) -> str:
+    return (toml_edit.set_value if path.endswith(".toml") else jsonc.put)(text, key, value)
+
+
 def copy_configuration(host: Host, agent: ProofRecipe, home: Path, project: Path, place: Path) -> None:
     """Copy the files, and trust the copy of the project as the project is trusted."""
-    base = config_path(host, "user")
-    depth = len(Path(host.config.user).parts)
-    real = Path(*base.parts[: len(base.parts) - depth]) if not os.environ.get(host.config.home_env or "-") else None
     store = [agent.trust.path] if agent.trust else []
+    own = Path(host.config.user).parts[0]
     for relative in dict.fromkeys([*agent.copies, *store]):
-        first, _, rest = relative.partition("/")
-        moved = os.environ.get(host.config.home_env) if host.config.home_env else None
-        own = moved is not None and first == Path(host.config.user).parts[0]
-        source = Path(moved) / rest if own and moved else (real or Path.home()) / relative
-        _copy_one(source, home / relative)
+        moves = relative.partition("/")[0] == own  # with the host's own folder, where a variable moves that
+        _copy_one(user_path(host, relative, os.environ) if moves else Path.home() / relative, home / relative)
     if host.hook_trust:
-        copy = home / host.config.user
+        base, copy = config_path(host, "user"), home / host.config.user
         _follow_hashes(copy.with_name(host.hook_trust.file), {f"{base}:": f"{copy}:", f"{project}/": f"{place}/"})
-    if carry_trust(host.name, home, project, place):
+    if _carry_trust(agent.trust, home, project, place):
         for relative in agent.project_copies:
             _copy_one(project / relative, place / relative)
 
@@ -294,9 +283,8 @@ def _copy_one(source: Path, target: Path) -> None:
 
 def _follow_hashes(path: Path, moved: dict[str, str]) -> None:
     """The trust in hooks is bound to where they lie: in the copy they lie elsewhere. The hashes stay as they are."""
-    text = path.read_text() if path.exists() else ""
-    known = toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))
-    for key, value in known.items() if isinstance(known, dict) else ():
+    text = _text(path)
+    for key, value in _table(toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))).items():
         for before, after in moved.items():
             if key.startswith(before):
                 text = toml_edit.set_value(text, ("hooks", "state", after + key.removeprefix(before)), value)
