@@ -598,16 +598,9 @@ def test_a_knot_is_found() -> None:
 
 # -- one word per thing --------------------------------------------------------------------------------------------
 
-MODELS_AND_HOOKS = "what a model may write into a call of our tool, and what a hook reads of anybody's call"
 TWICE = {
     "Agent": "the agent, the tool of that name, and an agent CLI under proof",
-    "BashInput": MODELS_AND_HOOKS,
-    "EditInput": MODELS_AND_HOOKS,
-    "GlobInput": MODELS_AND_HOOKS,
-    "GrepInput": MODELS_AND_HOOKS,
-    "ReadInput": MODELS_AND_HOOKS,
-    "WebFetchInput": MODELS_AND_HOOKS,
-    "WriteInput": MODELS_AND_HOOKS,
+    "Input": "what a tool takes, in the class of each tool",
     "HooklineMiddleware": "users look for this name in either framework",
     "Inbox": "what users pass as `on_ask`, and the messages that wait for an agent",
     "McpTool": "a kind of hook, which users write, and a tool of an MCP server",

@@ -12,7 +12,6 @@ import pytest
 from hookline import Hooks
 from hookline.agent.factory import AgentBundle, make, settings_hooks
 from hookline.agent.run_options import RunOptions
-from hookline.agent.stream_json.session_state import plugins, write_init_message
 from hookline.events import PreToolUse, SubagentStart
 from hookline.settings import load
 from tests.agent.driving import agent_on, reminders, requests_of
@@ -66,11 +65,14 @@ async def test_what_a_plugin_brings_is_called_after_it(home: Path) -> None:
     spawn = {"tools": [["Agent", {"subagent_type": "tool-kit:rev", "description": "d", "prompt": "x",
                                   "run_in_background": False}]]}  # fmt: skip
     session = await made(home, folder, turns=(spawn, "below", "done"), allowed_tools=("Agent",))
+    notes: list[dict[str, Any]] = []
     about = session.agent.session
 
     assert list(about.agents) == ["tool-kit:rev"]
     assert list(about.skills) == ["tool-kit:hello", "tool-kit:sk"]
-    assert plugins(session.hooks) == [{"name": "tool-kit", "path": str(folder), "source": "tool-kit@inline"}]
+    session.agent.output.listeners.append(notes.append)
+    session.write_init_message()
+    assert notes[0]["plugins"] == [{"name": "tool-kit", "path": str(folder), "source": "tool-kit@inline"}]
     await session.agent.run("go")
     await session.aclose()
     note = (home / "project" / "note").read_text()
@@ -199,7 +201,7 @@ async def test_the_first_message_names_style_plugins_agents_and_servers(home: Pa
     session = await made(home, plugin(home))
     notes: list[dict[str, Any]] = []
     session.agent.output.listeners.append(notes.append)
-    write_init_message(session)
+    session.write_init_message()
     await session.aclose()
     (first,) = [note for note in notes if note.get("subtype") == "init"]
 

@@ -1,8 +1,7 @@
 """An agent whose every step passes the engine: `Agent`, `Team`, `Result`, and who may be asked for permission."""
 
-from hookline.agent.agent import Agent
-from hookline.agent.permission_policy import CanUseTool, PermissionQuestion
-from hookline.agent.session.results import Result
-from hookline.agent.subagents.team import Team
+from hookline.agent.agent import Agent, Team
+from hookline.agent.messages import Result
+from hookline.agent.session.session import CanUseTool, PermissionQuestion
 
 __all__ = ["Agent", "CanUseTool", "PermissionQuestion", "Result", "Team"]

@@ -9,28 +9,19 @@ A session begins with the first prompt and ends with `aclose`, whatever happens 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import AsyncIterator, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Self
-from uuid import uuid4
 
 from msgspec import structs
 
 from hookline.agent import hook_messages
-from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.context.prompts import submit
 from hookline.agent.hook_services import agent_services, lend_services, take_back
-from hookline.agent.messages import Assistant, Block, Message, Usage
-from hookline.agent.models import Model
+from hookline.agent.messages import Assistant, Block, Message, Result, TurnEnd, Usage, fail_turn
 from hookline.agent.models.base import model_usage
-from hookline.agent.permission_policy import CanUseTool, PermissionPolicy
-from hookline.agent.session.file_watcher import FileWatcher, names_in
-from hookline.agent.session.lifecycle import fire_session_end, fire_session_start, fire_setup, load_instructions
-from hookline.agent.session.results import Result, TurnEnd, fail_turn
-from hookline.agent.session.session import Conversation, Session
+from hookline.agent.session.lifecycle import FileWatcher, fire_session_start, fire_setup, load_instructions, names_in
+from hookline.agent.session.session import Conversation, Session, SessionConfig
 from hookline.agent.session.transcript import (
     Mirror,
     Transcript,
@@ -41,24 +32,20 @@ from hookline.agent.session.transcript import (
     unanswered,
 )
 from hookline.agent.stream_json.output import Note, StreamOutput
-from hookline.agent.subagents.subagents import spawn_agent
+from hookline.agent.subagents import DEFAULT_KIND, spawn_agent
 from hookline.agent.tool_calls import call_tools
-from hookline.agent.tools import SessionState, Tool, default_tools
-from hookline.agent.tools.jobs import Job
-from hookline.agent.tools.structured import StructuredOutput
+from hookline.agent.tool_host import AgentToolHost
+from hookline.agent.tools import SessionState, Task
+from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn
-from hookline.api import Hooks
-from hookline.core.engine import HookSet
 from hookline.errors import AgentError, HooklineError
-from hookline.guards.permissions import Mode, Rules
-from hookline.runners.services import Services
+from hookline.events import SessionEnd
 
 #: seconds a run waits for a background command before it ends without it
 LONGEST_WAIT = 600.0
-ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 
 
-class Agent:
+class Agent(SessionConfig):
     """One session: give it prompts with `run` or `stream`, one after another.
 
     `resume` is the path of a transcript to go on with (`fork=True` goes on in a copy, `upto` after that message of it,
@@ -70,80 +57,25 @@ class Agent:
     `AgentCheck` hooks are judged by `model`, unless `hooks.services` has another judge.
     """
 
-    def __init__(
-        self,
-        *,
-        model: Model,
-        hooks: HookSet | None = None,
-        cwd: str | Path | None = None,
-        tools: Mapping[str, Tool] | None = None,
-        permission_mode: str = "default",
-        can_use_tool: CanUseTool | None = None,
-        rules: Rules = Rules(),  # noqa: B008 - frozen
-        dirs: tuple[str, ...] = (),
-        system: tuple[str, ...] = (),
-        environ: Mapping[str, str] | None = None,
-        session_id: str | None = None,
-        resume: Path | None = None,
-        fork: bool = False,
-        upto: str | None = None,
-        drops: str | None = None,
-        setup: str | None = None,
-        agents: Mapping[str, AgentDefinition] | None = None,
-        skills: Mapping[str, Skill] | None = None,
-        instructions: frozenset[str] = ALL_INSTRUCTIONS,
-        max_turns: int | None = None,
-        compact_at: int | None = None,
-        effort: str | None = None,
-        agent_type: str | None = None,
-        persist: bool = True,
-        confine: bool | None = None,
-        budget: float | None = None,
-        schema: Mapping[str, Any] | None = None,
-    ) -> None:
-        folder = os.path.realpath(cwd or Path.cwd())
-        variables = dict(os.environ if environ is None else environ)
-        self._resume, self._fork, self._setup, self._persist = resume, fork, setup, persist
-        self._upto, self._drops, self._source = upto, drops, ""
+    def __post_init__(self) -> None:
+        self.session: Session = Session(self, AgentToolHost)
+        self.output: StreamOutput = self.session.output
+        state = SessionState(self.session.project_dir)
+        self.conversation: Conversation = Conversation(self.session, state, max_turns=self.max_turns)
+        self._watcher = FileWatcher(self.conversation)
+        self.session.watch = self._watcher.add
+        state.jobs.on_done = self._command_finished
+        self._lent = agent_services(self.session, self.conversation)
+        lend_services(self.session.hooks, self._lent)
         #: what the calls came to that the run before left to this one
         self.finished: Result | None = None
         #: set once those calls have been made, before the model goes on
         self.caught_up: asyncio.Event = asyncio.Event()
-        self._started = self._ended = False
         #: told every line that is written to a transcript, with its file
         self.mirror: Mirror | None = None
+        self._started = self._ended = self._interrupted = False
+        self._source = ""
         self._turn: asyncio.Future[tuple[TurnEnd, int]] | None = None
-        self._interrupted = False
-        session_id = session_id or str(uuid4())
-        self.output: StreamOutput = StreamOutput(session_id)
-        self.session: Session = Session(
-            hooks=Hooks(project_dir=folder) if hooks is None else hooks,
-            model=model,
-            tools=dict(default_tools() if tools is None else tools),
-            policy=PermissionPolicy(rules, Mode(permission_mode), dirs, can_use_tool),
-            id=session_id,
-            project_dir=folder,
-            output=self.output,
-            environ=variables,
-            system=system,
-            compact_at=compact_at,
-            effort=effort,
-            agents=dict(agents or {}),
-            skills=dict(skills or {}),
-            agent_type=agent_type,
-            instructions=instructions,
-            confine=confine,
-            budget=budget,
-            spawn_agent=spawn_agent,
-        )
-        if schema is not None:
-            self.session.structured = StructuredOutput(schema)
-            self.session.tools[StructuredOutput.name] = self.session.structured
-        self.conversation: Conversation = Conversation(self.session, SessionState(folder), max_turns=max_turns)
-        self.session.watcher = FileWatcher(self.conversation)
-        self.conversation.state.jobs.on_done = partial(_notify_command_finished, self.session)
-        self._lent: Services = agent_services(self.session, self.conversation)
-        lend_services(self.session.hooks, self._lent)
 
     # -- what users call -------------------------------------------------------------------------------------------
 
@@ -160,7 +92,7 @@ class Agent:
         `origin` says where the prompt comes from; the result says so, too.
         """
         await self.start()
-        return await self._guarded(_prompted(self.conversation, prompt, blocks, mentions=mentions), origin)
+        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions), origin)
 
     async def stream(self, prompt: str) -> AsyncIterator[Note]:
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
@@ -192,11 +124,9 @@ class Agent:
             return
         self._started = True
         source = self.open()
-        if self._setup:
-            await fire_setup(self.conversation, self._setup)
-        watcher = self.session.watcher
-        assert watcher is not None
-        watcher.add(names_in(self.session.hooks.hooks))
+        if self.setup:
+            await fire_setup(self.conversation, self.setup)
+        self._watcher.add(names_in(self.session.hooks.hooks))
         verdict = await fire_session_start(self.conversation, source)
         if verdict.blocked:
             raise AgentError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
@@ -204,7 +134,7 @@ class Agent:
         await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
-            await self._guarded(_prompted(self.conversation, first))
+            await self._guarded(self._prompted(first))
 
     async def aclose(self, reason: str = "other") -> None:
         """End the session: SessionEnd fires, then everything the session started is ended. Safe to call twice."""
@@ -213,10 +143,9 @@ class Agent:
         self._ended = True
         for task in tuple(self.session.working):
             task.cancel()
-        if self.session.watcher is not None:
-            await self.session.watcher.aclose()
+        await self._watcher.aclose()
         if self._started:
-            await fire_session_end(self.conversation, reason)
+            await self.conversation.fire(SessionEnd, reason=reason)
         take_back(self.session.hooks, self._lent)
         await self.conversation.state.jobs.aclose()
         await asyncio.gather(*self.session.working, return_exceptions=True)
@@ -246,15 +175,17 @@ class Agent:
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that no person typed."""
         prompt = await self.session.inbox.get()
-        return await self._guarded(_prompted(self.conversation, prompt), {"kind": "task-notification"})
+        return await self._guarded(self._prompted(prompt), {"kind": "task-notification"})
 
-    async def _guarded(self, work: Any, origin: dict[str, Any] | None = None) -> Result:
+    async def _guarded(
+        self, work: Coroutine[Any, Any, tuple[TurnEnd, int]], origin: dict[str, Any] | None = None
+    ) -> Result:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
         before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
         said = len(self.conversation.messages)
         self._interrupted = False
-        self._turn = asyncio.ensure_future(_ended(work))
+        self._turn = asyncio.ensure_future(work)
         try:
             ending, turns = await self._turn
         except asyncio.CancelledError:
@@ -265,12 +196,13 @@ class Agent:
             ending, turns = _cut_short(self.conversation, said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
             ending, turns = fail_turn("error", str(problem)), 0
+        now = self.session.usage
         result = Result(
             **{**structs.asdict(ending), "text": ending.text or ""},
             turns=turns,
             duration_ms=round((time.monotonic() - started) * 1000),
             api_ms=round((self.session.asked_for - asked) * 1000),
-            usage=_since(before, self.session.usage),
+            usage=Usage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__}),
             denials=tuple(self.session.denials[denied:]),
             session_id=self.session.id,
             cost_usd=self.session.cost,
@@ -289,12 +221,12 @@ class Agent:
             self.conversation.add(interrupted_results(left))
             return
 
-        async def make_calls() -> TurnEnd | tuple[TurnEnd, int]:
+        async def make_calls() -> tuple[TurnEnd, int]:
             try:
                 ending = await call_tools(self.conversation, left)
             finally:
                 self.caught_up.set()
-            return ending or await _prompted(self.conversation, hook_messages.CONTINUE)
+            return (ending, 0) if ending else await self._prompted(hook_messages.CONTINUE)
 
         self.finished = await self._guarded(make_calls())
 
@@ -302,23 +234,21 @@ class Agent:
 
     def open(self) -> str:
         """Open the session's file, or the one to go on with, unless it is open; why the session starts."""
-        session = self.session
+        session, cwd = self.session, self.session.project_dir
         if self._source:
             return self._source
-        if self._resume is None:
-            if self._persist:
-                path = transcript_path(session.project_dir, session.id, session.environ)
-                self.conversation.transcript = Transcript(path, session.id, cwd=session.project_dir, mirror=self.mirror)
-            self._source = "startup"
-            return self._source
-        found = resume(self._resume, cwd=session.project_dir, fork=self._fork, upto=self._upto, drops=self._drops)
-        found.transcript.mirror = self.mirror
-        self.conversation.transcript = found.transcript
-        self.conversation.messages = list(found.messages)
-        session.id = self.output.session_id = found.transcript.session_id
-        if found.forked_from and not self._fork:
-            self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
-        self._source = "fork" if self._fork else "resume"
+        self._source = "startup" if self.resume is None else "fork" if self.fork else "resume"
+        if self.resume is not None:
+            found = resume(self.resume, cwd=cwd, fork=self.fork, upto=self.upto, drops=self.drops)
+            found.transcript.mirror = self.mirror
+            self.conversation.transcript = found.transcript
+            self.conversation.messages = list(found.messages)
+            session.id = self.output.session_id = found.transcript.session_id
+            if found.forked_from and not self.fork:
+                self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
+        elif self.persist:
+            path = transcript_path(cwd, session.id, session.environ)
+            self.conversation.transcript = Transcript(path, session.id, cwd=cwd, mirror=self.mirror)
         return self._source
 
     def left_undone(self) -> bool:
@@ -327,24 +257,23 @@ class Agent:
         wanted = deferred(self.conversation.transcript.path) if self.conversation.transcript else set()
         return any(use.id in wanted for use in unanswered(self.conversation.messages))
 
+    async def _prompted(
+        self, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
+    ) -> tuple[TurnEnd, int]:
+        ending = await submit(self.conversation, prompt, blocks, mentions=mentions)
+        return await run_turn(self.conversation) if ending is None else (ending, 0)
+
+    def _command_finished(self, job: Job) -> None:
+        """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
+        if job.status != "killed":
+            summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
+            text = hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}")
+            self.session.inbox.put(text)
+
     @property
     def messages(self) -> tuple[Message, ...]:
         """What was said so far."""
         return tuple(self.conversation.messages)
-
-
-def _notify_command_finished(session: Session, job: Job) -> None:
-    """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
-    if job.status != "killed":
-        summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
-        session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
-
-
-async def _prompted(
-    conversation: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
-) -> TurnEnd | tuple[TurnEnd, int]:
-    ending = await submit(conversation, prompt, blocks, mentions=mentions)
-    return await run_turn(conversation) if ending is None else ending
 
 
 def _cut_short(conversation: Conversation, said: int) -> tuple[TurnEnd, int]:
@@ -361,10 +290,47 @@ def _cut_short(conversation: Conversation, said: int) -> tuple[TurnEnd, int]:
     return fail_turn("aborted", "interrupted"), 0
 
 
-async def _ended(work: Any) -> tuple[TurnEnd, int]:
-    found = await work
-    return found if isinstance(found, tuple) else (found, 0)
+class Team:
+    """Hand out work from Python; the agent's own model need not know.
 
+        team = Team(agent)
+        team.add_task("write the tests", "one file per module")
+        team.join("ann", "Work through the task list.")
+        await team.rest()
 
-def _since(before: Usage, now: Usage) -> Usage:
-    return Usage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__})
+    A model forms the same team with its Agent tool (`name`) and the task tools: a session has one team and one list.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task, oldest first."""
+        return self.agent.conversation.state.tasks.all()
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The teammates at work."""
+        return tuple(self.agent.session.teammates)
+
+    def add_task(self, subject: str, description: str = "", *, after: tuple[Task, ...] = ()) -> Task:
+        """Add a task that waits for those in `after`; no hook is asked, because no model wants it."""
+        tasks = self.agent.conversation.state.tasks
+        task = tasks.put(tasks.draft(subject, description))
+        for earlier in after:
+            tasks.link(earlier.id, task.id)
+        return tasks.get(task.id) or task
+
+    async def join(self, name: str, prompt: str, *, kind: str = DEFAULT_KIND) -> None:
+        """Let a teammate begin, in the background; raises `AgentError` if it cannot."""
+        await self.agent.start()
+        given = {"name": name, "prompt": prompt, "description": f"teammate {name}", "subagent_type": kind}
+        launched = await spawn_agent(self.agent.conversation, given, "")
+        if launched.is_error:
+            raise AgentError(str(launched.content))
+
+    async def rest(self) -> None:
+        """Wait until every teammate rests; what they report waits for the agent's next turn."""
+        while self.members:
+            await asyncio.wait(self.agent.session.working, return_when=asyncio.FIRST_COMPLETED)

@@ -11,11 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.agent.hook_messages import asked
-from hookline.agent.messages import ToolUse
-from hookline.agent.permission_policy import PermissionQuestion, as_asked
-from hookline.agent.session.results import TurnEnd, fail_turn
-from hookline.agent.session.session import Conversation
+from hookline.agent.hook_messages import hook_name
+from hookline.agent.messages import ToolUse, TurnEnd, fail_turn
+from hookline.agent.session.session import Conversation, PermissionQuestion, as_asked
 from hookline.agent.tools import Tool
 from hookline.core.engine import Verdict
 from hookline.core.engine.engine import ask_people
@@ -43,13 +41,14 @@ async def may_run(
 ) -> Authorization:
     """Whether a call that hooks let pass may run, and with which input."""
     line = str(given.get("command") or given.get("pattern") or "")
-    permission = await run_off_loop([line], lambda: permission_of(conversation, tool, given, verdict), disk=True)
+    permission = await run_off_loop([line], lambda: conversation.permission_of(tool, given, verdict), disk=True)
     if permission.behaviour == "allow":
         return Authorization(input=given)
     if permission.behaviour == "deny":
         return await _denied(conversation, tool, use, given, permission)
     by_hook = permission.reason_type == "hook"
-    reason = asked(verdict) if by_hook else permission.reason
+    confirm = f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
+    reason = verdict.reply.reason or confirm if by_hook else permission.reason
     ask = PermissionQuestion(
         tool_name=tool.name, input=given, tool_use_id=use.id, agent_id=conversation.agent_id,
         suggestions=suggestions(tool.name, as_asked(tool, given)), reason=reason, reason_type=permission.reason_type,
@@ -62,14 +61,6 @@ async def may_run(
         said = await ask_people(conversation.session.hooks, verdict)
         reply = said if isinstance(said, Reply) else None
     return _answered(conversation, tool, use, ask, reply)
-
-
-def permission_of(
-    conversation: Conversation, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None
-) -> Permission:
-    """What rules, the mode and hooks say to a call of this conversation."""
-    where = {"cwd": conversation.state.cwd, "project_dir": conversation.session.project_dir}
-    return conversation.session.policy.decide(tool, given, verdict, **where)
 
 
 async def _denied(
@@ -99,14 +90,11 @@ async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQues
         return None
     if verdict.decision is Decision.DENY and not verdict.reply.reasons:
         return verdict.reply | deny("Permission denied by hook")
-    return _within_rules(conversation, tool, verdict.reply)
-
-
-def _within_rules(conversation: Conversation, tool: Tool, reply: Reply) -> Reply | None:
-    """Deny and ask rules hold for an input that hooks put in place of the one they were asked about."""
+    reply = verdict.reply
     if reply.decision is not Decision.ALLOW or reply.input is None:
         return reply
-    permission = permission_of(conversation, tool, reply.input)
+    # deny and ask rules hold for an input that hooks put in place of the one they were asked about
+    permission = conversation.permission_of(tool, reply.input)
     if permission.reason_type != "rule" or permission.behaviour == "allow":
         return reply
     return deny(permission.reason) if permission.behaviour == "deny" else None
@@ -142,7 +130,10 @@ def _answered(
         if reply.specific is not None and reply.specific.updated_permissions:
             for problem in conversation.session.policy.update(reply.specific.updated_permissions):
                 conversation.session.output.inform(problem, level="warning")
-        return _with_input(tool, ask, reply)
+        try:
+            return Authorization(input=ask.input if reply.input is None else tool.rewritten(reply.input))
+        except ToolInputInvalid as problem:
+            return Authorization(why=f"the input that was permitted for {tool.name} failed validation: {problem}")
     ungiven = f"This call of {ask.tool_name} needs permission, which was not given: {ask.reason}"
     why = (reply.reason if reply else "") or (ask.reason if ask.reason_type == "hook" else ungiven)
     _note(conversation, use, ask.input, why, ask.reason_type)
@@ -152,15 +143,6 @@ def _answered(
     elif reply is not None and reply.stop:
         ending = TurnEnd(reason="hook_stopped", text="")
     return Authorization(why=why, ending=ending)
-
-
-def _with_input(tool: Tool, ask: PermissionQuestion, reply: Reply) -> Authorization:
-    if reply.input is None:
-        return Authorization(input=ask.input)
-    try:
-        return Authorization(input=tool.rewritten(reply.input))
-    except ToolInputInvalid as problem:
-        return Authorization(why=f"the input that was permitted for {tool.name} failed validation: {problem}")
 
 
 def _note(conversation: Conversation, use: ToolUse, given: dict[str, Any], why: str, reason_type: str) -> None:

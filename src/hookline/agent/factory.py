@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import structs
 
 from hookline.agent import Agent
 from hookline.agent.context.definitions import (
@@ -24,12 +26,13 @@ from hookline.agent.context.definitions import (
 from hookline.agent.hook_services import agent_services
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
-from hookline.agent.run_options import RunOptions
+from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
-from hookline.agent.tools.structured import read_schema
+from hookline.agent.tools.delegate import read_schema
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
+from hookline.events import ConfigChange
 from hookline.guards.permissions import Rules, read_rules, removed_tools
 from hookline.runners.command import new_env_file
 from hookline.settings import parse_hooks
@@ -37,6 +40,7 @@ from hookline.settings.files import Problem
 from hookline.settings.hook_names import with_free_names
 from hookline.settings.sources import SettingsSource
 from hookline.settings.trust.store import Policy as Trusting
+from hookline.settings.watcher import signature
 
 if TYPE_CHECKING:
     from hookline.agent.tools.mcp import McpServers
@@ -48,6 +52,14 @@ LEAST_THINKING = 1024
 NO_AGENT = AgentDefinition(name="")
 LAST_MOMENT = 0.25
 """Seconds that hooks in the background are given when the work is over: enough to have begun, not to hold it up."""
+#: seconds between two looks at the settings files, and what each kind is called in a ConfigChange event
+INTERVAL = 0.5
+SOURCES = {
+    "user": "user_settings",
+    "project": "project_settings",
+    "local": "local_settings",
+    "managed": "policy_settings",
+}
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 
 
@@ -83,6 +95,36 @@ class AgentBundle:
     env: SettingsEnv = field(default_factory=SettingsEnv)
     files: list[Path] = field(default_factory=list)
 
+    @property
+    def output_style(self) -> str:
+        """The `outputStyle` of the settings, by name."""
+        stated = self.hooks.settings.loaded.raw.get("outputStyle") if self.hooks.settings else None
+        return stated if isinstance(stated, str) and stated else "default"
+
+    def write_init_message(self) -> None:
+        """The first message: where, with what, under which rules."""
+        session = self.agent.session
+        plugins = self.hooks.settings.loaded.plugins if self.hooks.settings else {}
+        self.agent.output.system(
+            "init",
+            cwd=session.project_dir,
+            tools=list(session.tools),
+            mcp_servers=self.servers.statuses() if self.servers else [],
+            model=session.model_name,
+            permissionMode=str(session.policy.mode),
+            slash_commands=[*session.skills, "compact", "clear", "context", "cost"],
+            apiKeySource="ANTHROPIC_API_KEY",
+            agents=list(session.agents),
+            skills=[skill.name for skill in session.skills.values() if skill.kind == "skill"],
+            output_style=self.output_style,
+            plugins=[{"name": name.partition("@")[0], "path": path, "source": name} for name, path in plugins.items()],
+            claude_code_version=CLAUDE_CODE_VERSION,
+        )
+
+    def lend_services(self) -> None:
+        """Let hooks use the agent's model, tools and servers, as they are now."""
+        self.hooks.services = agent_services(self.agent.session, self.agent.conversation, self.servers)
+
     async def aclose(self) -> None:
         """End everything, in order; what still runs in the background goes first, then what SessionEnd started."""
         await self.hooks.engine.end_background(LAST_MOMENT)
@@ -116,29 +158,31 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundl
     env = SettingsEnv()
     env.apply(hooks.settings.loaded.env if hooks.settings else {})  # keys, endpoints, retries
     try:
-        agent, servers = await _make_agent(options, cwd, hooks)
+        made = await _make_agent(options, cwd, hooks)
     except BaseException:
         env.restore()
         raise
-    agent.conversation.state.env_files.append(env_file)
-    return AgentBundle(agent, hooks, servers, env, [env_file])
+    made.agent.conversation.state.env_files.append(env_file)
+    made.env, made.files = env, [env_file]
+    return made
 
 
-async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agent, McpServers | None]:
+async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundle:
     agents, skills = definitions(options, cwd, hooks)
     itself = session_agent(options, agents)
-    model = make_model(options, hooks, itself)
+    # the model of the flag, else of `--agent`, else of the settings, else the default
+    own = itself.model if itself.model != "inherit" else ""
+    model = choose(options.model or own or (hooks.settings.loaded.model if hooks.settings else None) or "")
     if options.max_budget_usd is not None and not has_price(model.name):
         why = f"the price of model `{model.name}` is not known, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
     rules, dirs, mode = permissions(options, hooks)
     servers = make_servers(options, hooks)
-    tools = itself.allowed(await make_tools(options, rules, servers))
     agent = Agent(
         model=model,
         hooks=hooks,
         cwd=cwd,
-        tools=tools,
+        tools=itself.allowed(await make_tools(options, rules, servers)),
         permission_mode=mode,
         rules=rules,
         dirs=dirs,
@@ -149,22 +193,23 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[Agen
         fork=options.fork_session,
         upto=options.resume_session_at,
         drops=options.resume_drops_turn,
-        setup=_setup(options),
+        setup="init" if options.init or options.init_only else "maintenance" if options.maintenance else None,
         agents=agents,
         skills=skills,
-        instructions=_instructions(options),
+        instructions=frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources),
         max_turns=options.max_turns,
         compact_at=options.autocompact,
         effort=effort(options, model),
+        thinking=thinking(options, model),
         agent_type=options.agent or None,
         persist=not options.no_session_persistence,
         confine=False if options.no_confine else options.confine,
         budget=options.max_budget_usd,
         schema=read_schema(options.json_schema) if options.json_schema else None,
     )
-    agent.session.thinking = thinking(options, model)
-    hooks.services = agent_services(agent.session, agent.conversation, servers)
-    return agent, servers
+    made = AgentBundle(agent, hooks, servers)
+    made.lend_services()
+    return made
 
 
 def settings_hooks(
@@ -186,19 +231,12 @@ def settings_hooks(
         env=env,
     )
     assert hooks.settings is not None
-    broken = [
-        problem for file in hooks.settings.loaded.broken if file.source.kind == "flag" for problem in file.problems
-    ]
-    unknown = [problem for problem in hooks.settings.loaded.source_problems if problem.where == "--setting-sources"]
+    loaded = hooks.settings.loaded
+    broken = [problem for file in loaded.broken if file.source.kind == "flag" for problem in file.problems]
+    unknown = [problem for problem in loaded.source_problems if problem.where == "--setting-sources"]
     for problem in (*unknown, *broken):
         raise ConfigError(problem.where, problem.message)
     return hooks
-
-
-def make_model(options: RunOptions, hooks: Hooks, itself: AgentDefinition = NO_AGENT) -> Model:
-    """The model of the flag, else of `--agent`, else of the settings, else the default."""
-    own = itself.model if itself.model != "inherit" else ""
-    return choose(options.model or own or (hooks.settings.loaded.model if hooks.settings else None) or "")
 
 
 def effort(options: RunOptions, model: Model) -> str | None:
@@ -284,31 +322,17 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
         skills |= find_skills([(Path(folder), "plugin")], prefix)
         agents |= find_agents([Path(folder)], prefix)
     refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
-    skills = {name: _without_grants(skill, refused) for name, skill in skills.items()}
-    return {name: _without_privileges(agent, refused) for name, agent in agents.items()} | flag_agents(
-        options, hooks
-    ), skills
-
-
-def _without_grants(skill: Skill, refused: frozenset[str]) -> Skill:
-    """A skill whose file is not trusted allows nothing."""
-    return msgspec.structs.replace(skill, allowed=()) if skill.path in refused else skill
-
-
-def _without_privileges(agent: AgentDefinition, refused: frozenset[str]) -> AgentDefinition:
-    """An agent whose file is not trusted brings neither hooks nor a model of its own."""
-    return msgspec.structs.replace(agent, hooks={}, model="") if agent.path in refused else agent
-
-
-def flag_agents(options: RunOptions, hooks: Hooks) -> dict[str, AgentDefinition]:
-    """The agents of `--agents`, their hooks registered for while they run."""
-    if not options.agents:
-        return {}
-    try:
-        table = msgspec.json.decode(options.agents)
-    except msgspec.DecodeError as problem:
-        raise ConfigError("--agents", f'expected JSON such as {{"reviewer": {{"prompt": "…"}}}}: {problem}') from None
-    return add_agents(table, hooks)
+    # a skill whose file is not trusted allows nothing, such an agent brings neither hooks nor a model of its own
+    skills |= {name: structs.replace(one, allowed=()) for name, one in skills.items() if one.path in refused}
+    agents |= {name: structs.replace(one, hooks={}, model="") for name, one in agents.items() if one.path in refused}
+    if options.agents:
+        try:
+            table = msgspec.json.decode(options.agents)
+        except msgspec.DecodeError as problem:
+            why = f'expected JSON such as {{"reviewer": {{"prompt": "…"}}}}: {problem}'
+            raise ConfigError("--agents", why) from None
+        agents |= add_agents(table, hooks)
+    return agents, skills
 
 
 def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinition]:
@@ -334,8 +358,8 @@ def session_agent(options: RunOptions, agents: Mapping[str, AgentDefinition]) ->
 
 def system_prompt(options: RunOptions, itself: AgentDefinition = NO_AGENT) -> tuple[str, ...]:
     """The system prompt: the flag's, the one of `--agent` or our own, with what is to be added."""
-    base = options.system_prompt or itself.prompt or SYSTEM
-    return (base, options.append_system_prompt) if options.append_system_prompt else (base,)
+    texts = (options.system_prompt or itself.prompt or SYSTEM, options.append_system_prompt)
+    return tuple(text for text in texts if text)
 
 
 def resumed(options: RunOptions, cwd: str) -> Path | None:
@@ -349,11 +373,31 @@ def resumed(options: RunOptions, cwd: str) -> Path | None:
     return find(options.resume, cwd) if options.resume else None
 
 
-def _setup(options: RunOptions) -> str | None:
-    if options.init or options.init_only:
-        return "init"
-    return "maintenance" if options.maintenance else None
+async def keep_up(made: AgentBundle, options: RunOptions) -> None:
+    """Look at the settings files again and again, until cancelled; a change that ConfigChange hooks let pass holds."""
+    if made.hooks.settings is None:
+        return
+    files = [file.source for file in made.hooks.settings.loaded.files]
+    kinds = {file.path: SOURCES[file.kind] for file in files if file.path and file.kind in SOURCES}
+    before = signature(list(kinds))
+    while True:
+        await asyncio.sleep(INTERVAL)
+        now = signature(list(kinds))
+        changed = [path for path, old, new in zip(kinds, before, now, strict=True) if old != new]
+        before = now
+        if changed and all([await _accepted(made, kinds[path], path) for path in changed]):
+            change = made.hooks.settings.refresh()
+            if change is None:
+                continue
+            made.env.apply(change.loaded.env)
+            session = made.agent.session
+            session.environ = dict(os.environ)
+            session.policy.rules, session.policy.dirs, _ = permissions(options, made.hooks)
 
 
-def _instructions(options: RunOptions) -> frozenset[str]:
-    return frozenset() if options.bare else frozenset(word.capitalize() for word in options.sources)
+async def _accepted(made: AgentBundle, source: str, path: str) -> bool:
+    """ConfigChange: whether hooks let the change take effect."""
+    verdict = await made.agent.conversation.fire(ConfigChange, source=source, file_path=path)
+    if verdict.blocked:
+        made.agent.output.inform(f"{path}: the change is not applied: {verdict.reason}", level="warning")
+    return not verdict.blocked

@@ -35,22 +35,6 @@ def additional_context(event: Event, texts: Sequence[str]) -> str:
     return f"{name} hook additional context: " + "\n".join(texts)
 
 
-def refused(verdict: Verdict) -> str:
-    """The result of a call that a PreToolUse hook denied."""
-    return f"{hook_name(verdict.event)} hook error: {reason_of(verdict)}"
-
-
-def asked(verdict: Verdict) -> str:
-    """The result of a call that a hook wanted confirmed, without anyone to confirm it."""
-    return verdict.reply.reason or f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
-
-
-def stopped(verdict: Verdict) -> str:
-    """The result of a call that was not made because a hook ended the turn."""
-    why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
-    return f"{hook_name(verdict.event)} hook stopped the turn{why}"
-
-
 def reminder_of_stop(verdict: Verdict) -> str:
     """What the model hears in its next turn about the hook that ended the last one."""
     return f"{hook_name(verdict.event)} hook stopped continuation: {verdict.stop_reason or ''}".rstrip(": ")
@@ -70,11 +54,6 @@ def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:
     """The result of a prompt that a hook refused."""
     text = f"{verdict.event.event_name} operation blocked by hook:\n{reason_of(verdict)}"
     return f"{text}\n\nOriginal prompt: {prompt}" if shown else text
-
-
-def stopped_prompt(verdict: Verdict) -> str:
-    """The result of a prompt that a hook stopped; the prompt stays in the conversation."""
-    return f"Operation stopped by hook: {verdict.stop_reason or 'no reason given'}"
 
 
 def command_run(name: str, arguments: str, output: str) -> str:
@@ -105,11 +84,6 @@ def ran(verdict: Verdict) -> list[str]:
 def wrapped(text: str) -> str:
     """A reminder in the user's own message."""
     return f"<system-reminder>\n{text}\n</system-reminder>"
-
-
-def launched(agent_id: str) -> str:
-    """The result of starting a subagent in the background."""
-    return f"The agent works in the background (id {agent_id}); you are told when it is done."
 
 
 def notification(task_id: str, status: str, summary: str, result: str = "") -> str:

@@ -95,7 +95,7 @@ async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) ->
     outputs = []
     for use in answer.tool_uses:
         tool = tools.get(use.name)
-        if tool is None or not tool.is_read_only(use.input):
+        if tool is None or not tool.read_only:
             outputs.append(ToolOutput(use.id, _wrong(use), is_error=True))
             continue
         try:

@@ -1,4 +1,4 @@
-"""What the agent and its model have said to each other, as values.
+"""What the agent and its model have said to each other, and how a turn ended, as values.
 
 A conversation is a tuple of messages; a message is a tuple of blocks. The shapes follow the Messages API, so a
 transcript written by Claude Code reads as one of ours. Blocks we do not act on (thinking, images, …) are kept as they
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 
 class StopReason(StrEnum):
@@ -159,21 +159,22 @@ def decode_message(wire: Mapping[str, Any]) -> Message:
         return Reminder(text_of(blocks))
     if wire.get("role") != "assistant":
         return User(blocks)
-    return Assistant(
-        blocks,
-        id=wire.get("id") or "",
-        model=wire.get("model") or "",
-        stop_reason=wire.get("stop_reason"),
-        usage=decode_usage(wire.get("usage")),
-    )
+    usage = decode_usage(wire.get("usage"))
+    return Assistant(blocks, wire.get("id") or "", wire.get("model") or "", wire.get("stop_reason"), usage)
 
 
 def decode_block(wire: Any) -> Block:
     """The block behind one entry of `content`."""
     if not isinstance(wire, dict):
         return Text(str(wire))
-    make = BLOCKS.get(wire.get("type", ""))
-    return make(wire) if make else Raw(wire)
+    if wire.get("type") == "text":
+        return Text(str(wire.get("text", "")))
+    if wire.get("type") == "tool_use":
+        given, about = wire.get("input"), (str(wire.get("id", "")), str(wire.get("name", "")))
+        return ToolUse(*about, given) if isinstance(given, dict) else ToolUse(*about, {}, malformed=repr(given))
+    if wire.get("type") == "tool_result":
+        return ToolOutput(str(wire.get("tool_use_id", "")), wire.get("content") or "", bool(wire.get("is_error")))
+    return Raw(wire)
 
 
 def decode_usage(wire: Any) -> Usage:
@@ -182,21 +183,6 @@ def decode_usage(wire: Any) -> Usage:
         return Usage()
     counts = {name: wire.get(name) for name in Usage.__struct_fields__}
     return Usage(**{name: count for name, count in counts.items() if isinstance(count, int)})
-
-
-def _tool_use(wire: dict[str, Any]) -> Block:
-    given = wire.get("input")
-    if isinstance(given, dict):
-        return ToolUse(str(wire.get("id", "")), str(wire.get("name", "")), given)
-    return ToolUse(str(wire.get("id", "")), str(wire.get("name", "")), {}, malformed=repr(given))
-
-
-def _tool_output(wire: dict[str, Any]) -> Block:
-    content = wire.get("content") or ""
-    return ToolOutput(str(wire.get("tool_use_id", "")), content, bool(wire.get("is_error")))
-
-
-BLOCKS = {"text": lambda wire: Text(str(wire.get("text", ""))), "tool_use": _tool_use, "tool_result": _tool_output}
 
 
 # -- a line of a transcript ------------------------------------------------------------------------------------------
@@ -212,15 +198,8 @@ def encode_entry(message: Message) -> dict[str, Any]:
         plain = [block.text for block in message.content if isinstance(block, Text)]
         said = {**wire, "content": plain[0]} if len(plain) == len(message.content) == 1 else wire
         return {"type": "user", "message": said, **({"isMeta": True} if message.synthetic else {})}
-    usage = msgspec.to_builtins(message.usage)
-    about = {
-        "id": message.id,
-        "type": "message",
-        "model": message.model,
-        "stop_reason": message.stop_reason,
-        "usage": usage,
-    }
-    return {"type": "assistant", "message": {**about, **wire}}
+    about = {"id": message.id, "type": "message", "model": message.model, "stop_reason": message.stop_reason}
+    return {"type": "assistant", "message": {**about, "usage": msgspec.to_builtins(message.usage), **wire}}
 
 
 def decode_entry(entry: Mapping[str, Any]) -> Message | None:
@@ -232,3 +211,47 @@ def decode_entry(entry: Mapping[str, Any]) -> Message | None:
         return None
     said = decode_message({**message, "role": kind})
     return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said
+
+
+# -- how a turn ended -------------------------------------------------------------------------------------------------
+
+
+class TurnEnd(Struct, frozen=True, kw_only=True):
+    """Why a turn is over; `reason` is the wire's `terminal_reason`."""
+
+    text: str | None = None
+    subtype: str = "success"
+    is_error: bool = False
+    reason: str = "completed"
+    stop_reason: str | None = None
+    deferred: ToolUse | None = None
+    errors: tuple[str, ...] = ()
+    #: the answer in the form that was asked for
+    structured: Any = UNSET
+
+
+def fail_turn(reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
+    """The end of a turn that did not come to its own."""
+    return TurnEnd(reason=reason, subtype=subtype, is_error=True, errors=(why,), **more)
+
+
+class Result(TurnEnd, frozen=True, kw_only=True):
+    """What one prompt came to: the last words, how it ended, what it cost and what was denied."""
+
+    text: str = ""
+    turns: int = 0
+    duration_ms: int = 0
+    api_ms: int = 0
+    usage: Usage = Usage()
+    denials: tuple[dict[str, Any], ...] = ()
+    session_id: str = ""
+    #: US dollars the session has cost so far, and what it used of which model
+    cost_usd: float = 0.0
+    model_usage: dict[str, dict[str, Any]] = {}
+    #: what woke the agent, if no person typed the prompt
+    origin: dict[str, Any] | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the agent came to its end by itself."""
+        return not self.is_error

@@ -19,11 +19,9 @@ import msgspec
 
 from hookline.agent import hook_messages
 from hookline.agent.authorization import may_run
-from hookline.agent.messages import ToolOutput, ToolUse, User
+from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, User
 from hookline.agent.session.lifecycle import load_nested
-from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
-from hookline.agent.tool_host import build_tool_env
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
 from hookline.core.hooks.tools import ALIASES, ARGUMENTS
@@ -51,6 +49,12 @@ class PendingCall:
         result = self.result or failure(hook_messages.INTERRUPTED)
         return ToolOutput(self.use.id, result.content, result.is_error)
 
+    @property
+    def tool(self) -> Tool | None:
+        """The tool it is about, also by its other name."""
+        tools, name = self.conversation.tool_set, self.use.name
+        return tools.get(name) or tools.get(ALIASES.get(name, ""))
+
     def refuse(self, text: str) -> None:
         """Answer with why the call was not made."""
         self.result = failure(text)
@@ -77,13 +81,26 @@ async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> Tur
     """Make the calls of one answer and put their results into the conversation; an ending if the turn is over."""
     calls = [PendingCall(conversation, use) for use in uses]
     for group in _groups(calls):
-        await _together(group)
+        if len(group) == 1:
+            await make(group[0])
+        else:
+            async with asyncio.TaskGroup() as tasks:
+                for call in group:
+                    tasks.create_task(make(call))
         if any(call.ending and call.ending.is_error for call in group):
             break  # interrupted: the rest is answered as not made
-    deferred = [call for call in calls if call.deferred]
-    if deferred:
-        return _defer(conversation, deferred[-1].use)
-    _answer(conversation, calls)
+    deferred = [call.use for call in calls if call.deferred]
+    if deferred:  # the run ends here; the one that resumes it makes the calls
+        if conversation.transcript is not None:
+            mark = {"type": "system", "subtype": "tool_deferred", "toolUseID": deferred[-1].id}
+            conversation.transcript.append(mark)
+        return TurnEnd(reason="tool_deferred", stop_reason="tool_deferred", deferred=deferred[-1], text="")
+    outputs = [call.output for call in calls]
+    conversation.add(User(tuple(outputs)))
+    responses = [call.result.response if call.result else None for call in calls]
+    conversation.session.output.results(outputs, responses, conversation.parent_tool_use_id)
+    for call in calls:
+        conversation.remind(*call.reminders)
     ending = next((call.ending for call in calls if call.ending), None)
     if ending is not None and ending.is_error:
         return ending
@@ -95,66 +112,24 @@ async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> Tur
 
 def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
     """Neighbouring calls that are safe together run at once, the others one by one."""
-    for safe, group in groupby(calls, _is_safe):
+    for safe, group in groupby(calls, lambda call: call.tool and (call.tool.concurrency_safe or call.tool.read_only)):
         together = list(group)
         yield from [together] if safe else [[call] for call in together]
-
-
-def _is_safe(call: PendingCall) -> bool:
-    tool = _tool_of(call)
-    return tool is not None and (tool.concurrency_safe or tool.is_read_only(call.use.input))
-
-
-def _tool_of(call: PendingCall) -> Tool | None:
-    name = call.use.name
-    return call.conversation.tool_set.get(name) or call.conversation.tool_set.get(ALIASES.get(name, ""))
-
-
-async def _together(group: list[PendingCall]) -> None:
-    if len(group) == 1:
-        await make(group[0])
-        return
-    async with asyncio.TaskGroup() as tasks:
-        for call in group:
-            tasks.create_task(make(call))
-
-
-def _answer(conversation: Conversation, calls: Sequence[PendingCall]) -> None:
-    outputs = [call.output for call in calls]
-    conversation.add(User(tuple(outputs)))
-    responses = [call.result.response if call.result else None for call in calls]
-    conversation.session.output.results(outputs, responses, conversation.parent_tool_use_id)
-    for call in calls:
-        conversation.remind(*call.reminders)
-
-
-def _defer(conversation: Conversation, use: ToolUse) -> TurnEnd:
-    """End the run here; the run that resumes it makes the calls."""
-    if conversation.transcript is not None:
-        conversation.transcript.append({"type": "system", "subtype": "tool_deferred", "toolUseID": use.id})
-    return TurnEnd(reason="tool_deferred", stop_reason="tool_deferred", deferred=use, text="")
 
 
 async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -> TurnEnd | None:
     """PostToolBatch: context for the model; a block or a stop ends the turn."""
     rows = [
-        {
-            "tool_name": call.use.name,
-            "tool_input": call.use.input,
-            "tool_use_id": call.use.id,
-            "tool_response": call.output.content,
-        }
+        {"tool_name": call.use.name, "tool_input": call.use.input, "tool_use_id": call.use.id}
+        | {"tool_response": call.output.content}
         for call in calls
     ]
     verdict = await conversation.fire(PostToolBatch, tool_calls=rows)
     conversation.remind_of_context(verdict)
     if verdict.decision is not Decision.DENY and not verdict.stop:
         return None
-    conversation.remind(
-        hook_messages.objection(verdict)
-        if verdict.decision is Decision.DENY
-        else hook_messages.reminder_of_stop(verdict)
-    )
+    denied = verdict.decision is Decision.DENY
+    conversation.remind(hook_messages.objection(verdict) if denied else hook_messages.reminder_of_stop(verdict))
     return TurnEnd(reason="hook_stopped", text="")
 
 
@@ -164,7 +139,7 @@ async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -
 async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
     held = HeldLine()
-    token = by_agent.set(held if call.conversation.session.confine is not False else False)
+    token = by_agent.set(held if call.conversation.session.config.confine is not False else False)
     try:
         await _make(call, held)
     finally:
@@ -172,11 +147,11 @@ async def make(call: PendingCall) -> None:
 
 
 async def _make(call: PendingCall, held: HeldLine) -> None:
-    tool = _tool_of(call)
+    tool = call.tool
     if tool is None:
         call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
         return
-    env = build_tool_env(call.conversation, call.use.id)
+    env = call.conversation.hosted_env(call.use.id)
     given = await _valid(call, tool, env)
     if given is None:
         return
@@ -213,14 +188,14 @@ async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] 
 
 def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
     """What PreToolUse hooks leave of a call: the input to go on with, or nothing, and the call is answered."""
+    name = hook_messages.hook_name(verdict.event)
     if verdict.stop:
         call.stop(verdict)
-        call.refuse(
-            hook_messages.refused(verdict) if verdict.decision is Decision.DENY else hook_messages.stopped(verdict)
-        )
-    elif verdict.decision is Decision.DENY:
-        call.refuse(hook_messages.refused(verdict))
-    elif verdict.decision is Decision.DEFER:
+        why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
+        call.refuse(f"{name} hook stopped the turn{why}")
+    if verdict.decision is Decision.DENY:
+        call.refuse(f"{name} hook error: {hook_messages.reason_of(verdict)}")
+    elif not verdict.stop and verdict.decision is Decision.DEFER:
         call.deferred = True
     if call.result is not None:
         row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
@@ -243,35 +218,20 @@ async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEn
         result = await tool.run(given, env)
     except Exception as problem:  # noqa: BLE001 - a tool that breaks is told to the model, like one that fails
         result = failure(f"{tool.name} broke: {type(problem).__name__}: {problem}")
-    about = {
-        "tool_name": tool.name,
-        "tool_input": given,
-        "tool_use_id": call.use.id,
-        "duration_ms": round((time.perf_counter() - started) * 1000),
-    }
+    about: dict[str, Any] = {"tool_name": tool.name, "tool_input": given, "tool_use_id": call.use.id}
+    about["duration_ms"] = round((time.perf_counter() - started) * 1000)
     call.result = result
-    if not result.is_error and isinstance(given.get("file_path"), str):
+    if result.is_error:  # hooks may object and add context; they cannot end the turn (FACTS.md §3)
+        error = result.content if isinstance(result.content, str) else str(result.response)
+        call.heed(await call.conversation.fire(PostToolUseFailure, error=error, is_interrupt=False, **about))
+        return
+    if isinstance(given.get("file_path"), str):
         await load_nested(call.conversation, str(env.path(given["file_path"])))
-    await (_after_failure if result.is_error else _after_success)(call, tool, about)
-
-
-async def _after_success(call: PendingCall, tool: Tool, about: dict[str, Any]) -> None:
-    """PostToolUse: may replace the output, object, add context, end the turn."""
-    assert call.result is not None
-    verdict = await call.conversation.fire(PostToolUse, tool_response=call.result.response, **about)
-    call.result = replaced(tool, call.result, verdict)
+    verdict = await call.conversation.fire(PostToolUse, tool_response=result.response, **about)
+    call.result = replaced(tool, result, verdict)
     call.heed(verdict)
     if verdict.stop:
         call.stop(verdict)
-
-
-async def _after_failure(call: PendingCall, tool: Tool, about: dict[str, Any]) -> None:
-    """PostToolUseFailure: may object and add context; it cannot end the turn (FACTS.md §3)."""
-    assert call.result is not None
-    content = call.result.content
-    error = content if isinstance(content, str) else str(call.result.response)
-    verdict = await call.conversation.fire(PostToolUseFailure, error=error, is_interrupt=False, **about)
-    call.heed(verdict)
 
 
 # -- what a PostToolUse hook puts in place of a tool's output -----------------------------------------------------
@@ -289,48 +249,25 @@ def replaced(tool: Tool, result: ToolResult, verdict: Verdict) -> ToolResult:
         output = verdict.reply.specific.mcp_output
     if output is msgspec.UNSET:
         return result
-    content = _mcp_content(output) if mcp else _content(output)
+    content = output if isinstance(output, str) else _mcp_content(output) if mcp else _content(output)
     return result if content is None else ToolResult(content, output, result.is_error)
 
 
-def _mcp_content(output: Any) -> str | list[dict[str, Any]] | None:
-    if isinstance(output, str):
-        return output
+def _mcp_content(output: Any) -> str | list[dict[str, Any]]:
     if isinstance(output, list) and all(isinstance(block, dict) and "type" in block for block in output):
         return output
     return msgspec.json.encode(output).decode()
 
 
 def _content(output: Any) -> str | None:
-    if isinstance(output, str):
-        return output
+    """The words of an object of one of the shapes that our tools answer with."""
     if not isinstance(output, dict):
         return None
-    return next((words for shape in SHAPES if (words := shape(output)) is not None), None)
-
-
-def _command_output(output: dict[str, Any]) -> str | None:
-    """Bash's own shape."""
-    if not isinstance(output.get("stdout"), str):
-        return None
-    return "\n".join(part for part in (output["stdout"], str(output.get("stderr") or "")) if part)
-
-
-def _file(output: dict[str, Any]) -> str | None:
-    """Read's own shape."""
-    file = output.get("file")
-    return str(file["content"]) if isinstance(file, dict) and "content" in file else None
-
-
-def _file_written(output: dict[str, Any]) -> str | None:
-    """Write's and Edit's own shape."""
-    return f"The file {output['filePath']} has been updated." if isinstance(output.get("filePath"), str) else None
-
-
-def _list(output: dict[str, Any]) -> str | None:
-    """Glob's and Grep's own shape."""
-    names = output.get("filenames")
-    return "\n".join(map(str, names)) if isinstance(names, list) else None
-
-
-SHAPES = (_command_output, _file, _file_written, _list)
+    file, names = output.get("file"), output.get("filenames")
+    if isinstance(output.get("stdout"), str):  # Bash
+        return "\n".join(part for part in (output["stdout"], str(output.get("stderr") or "")) if part)
+    if isinstance(file, dict) and "content" in file:  # Read
+        return str(file["content"])
+    if isinstance(output.get("filePath"), str):  # Write, Edit
+        return f"The file {output['filePath']} has been updated."
+    return "\n".join(map(str, names)) if isinstance(names, list) else None  # Glob, Grep

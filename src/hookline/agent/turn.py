@@ -16,12 +16,11 @@ import msgspec
 from msgspec import UNSET, structs
 
 from hookline.agent import hook_messages
-from hookline.agent.context.slash_commands import compact_if_full
-from hookline.agent.messages import Assistant, Message, Text, ToolOutput, User
+from hookline.agent.context.prompts import compact_if_full
+from hookline.agent.messages import Assistant, Message, Text, ToolOutput, TurnEnd, User, fail_turn
 from hookline.agent.models import ModelRequest, ModelResponse
 from hookline.agent.models.base import has_price
-from hookline.agent.session.lifecycle import load_again
-from hookline.agent.session.results import TurnEnd, fail_turn
+from hookline.agent.session.lifecycle import load_instructions
 from hookline.agent.session.session import Conversation
 from hookline.agent.tool_calls import call_tools
 from hookline.core.engine import Verdict
@@ -58,12 +57,9 @@ class _Turn:
 
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
-        self.answers = 0
-        self.sent_back = 0
-        self.in_a_row = 0
-        self.cut_off = 0
-        self.results = 0
-        self.formless = 0
+        self.answers = self.results = self.sent_back = self.in_a_row = self.cut_off = self.formless = 0
+        #: where the answer goes, if this conversation's is to have a form
+        self.form = conversation.session.structured if conversation.agent_id is None else None
 
     async def run(self) -> TurnEnd:
         """Ask, act, ask again."""
@@ -75,28 +71,22 @@ class _Turn:
             ending = answer if isinstance(answer, TurnEnd) else await self._act(answer)
             if ending is not None:
                 return ending
-            if self._over_budget():
-                why = f"Reached maximum budget (${self.conversation.session.budget})"
+            session, limit = self.conversation.session, self.conversation.max_turns
+            budget = session.config.budget
+            if budget is not None and (session.cost >= budget or not all(map(has_price, session.spent))):
+                why = f"Reached maximum budget (${budget})"
                 return fail_turn("budget_exhausted", why, "error_max_budget_usd", stop_reason="tool_use")
-            if self._spent():
-                why = f"Reached maximum number of turns ({self.conversation.max_turns})"
+            if limit is not None and self.answers >= limit:
+                why = f"Reached maximum number of turns ({limit})"
                 return fail_turn("max_turns", why, "error_max_turns", stop_reason="tool_use")
-
-    def _over_budget(self) -> bool:
-        session = self.conversation.session
-        if session.budget is None:
-            return False
-        return session.cost >= session.budget or not all(has_price(model) for model in session.spent)
-
-    def _spent(self) -> bool:
-        limit = self.conversation.max_turns
-        return limit is not None and self.answers >= limit
 
     async def _ask(self) -> Assistant | TurnEnd:
         """One request, with everything that waits to be told; an ending if a hook withholds the question or answer."""
         conversation = self.conversation
         await compact_if_full(conversation)
-        await load_again(conversation)
+        if conversation.forgot:  # to `/clear` or a compaction
+            reason, conversation.forgot = conversation.forgot, ""
+            await load_instructions(conversation, reason)
         conversation.collect_late()
         refused = await may_ask(conversation)
         if refused is not None:
@@ -123,26 +113,17 @@ class _Turn:
             ending = await call_tools(self.conversation, answer.tool_uses)
             if ending is None or ending.deferred is None:
                 self.results += len(answer.tool_uses)
-            return ending or self._in_form(answer)
+            if ending is not None or self.form is None or self.form.answer is UNSET:
+                return ending
+            text = msgspec.json.encode(self.form.answer).decode()
+            return TurnEnd(text=text, stop_reason=answer.stop_reason, structured=self.form.answer)
         if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
             self.cut_off += 1
             self.conversation.add_user(CUT_OFF)
             return None
-        if self.conversation.agent_id is None and self.conversation.session.structured is not None:
-            return self._asks_for_form()
-        return await self._rest(answer)
-
-    def _in_form(self, answer: Assistant) -> TurnEnd | None:
-        """The end, once the answer has been given in the form that was asked for."""
-        form = self.conversation.session.structured
-        if self.conversation.agent_id is not None or form is None or form.answer is UNSET:
-            return None
-        text = msgspec.json.encode(form.answer).decode()
-        return TurnEnd(text=text, stop_reason=answer.stop_reason, structured=form.answer)
-
-    def _asks_for_form(self) -> TurnEnd | None:
-        """An answer without its form is not one: the model is told so, until that is too often."""
-        self.formless += 1
+        if self.form is None:
+            return await self._rest(answer)
+        self.formless += 1  # an answer without its form is not one: the model is told so, until that is too often
         if self.formless > MOST_FORMLESS:
             why = f"the model gave no answer in the form that was asked for, {self.formless} times"
             return fail_turn("error", why, "error_max_structured_output_retries")
@@ -160,12 +141,19 @@ class _Turn:
             return await may_return(self.conversation, done)
         self.sent_back += 1
         self.in_a_row += 1
-        if self.in_a_row > _cap(self.conversation):
-            self.conversation.session.output.inform(
-                f"Stop hooks blocked {self.in_a_row} times in a row; ending", "warning"
-            )
+        stated = self.conversation.session.environ.get(CAP_VARIABLE, "")
+        if self.in_a_row > (int(stated) if stated.isdigit() and int(stated) > 0 else STOP_CAP):
+            told = f"Stop hooks blocked {self.in_a_row} times in a row; ending"
+            self.conversation.session.output.inform(told, "warning")
             return done
-        _send_back(self.conversation, verdict)
+        # why it may not rest yet: each reason as the user's own words, context as a reminder
+        reasons = (verdict.reply.keep_going_reasons or ("",)) if verdict.keep_going else ()
+        words = [hook_messages.feedback([reason]) for reason in reasons]
+        if verdict.context:
+            words.append(hook_messages.wrapped(hook_messages.additional_context(verdict.event, verdict.context)))
+        message = User.of(*words, synthetic=True)
+        self.conversation.add(message)
+        self.conversation.session.output.user(message, self.conversation.parent_tool_use_id)
         return None
 
 
@@ -178,7 +166,7 @@ async def _respond(conversation: Conversation) -> ModelResponse:
         tools=tuple(tool.spec for tool in conversation.tool_set.values()),
         model=conversation.model,
         effort=session.effort,
-        thinking=session.thinking,
+        thinking=session.config.thinking,
     )
     started = time.monotonic()
     output = session.output
@@ -196,17 +184,11 @@ async def _shown(conversation: Conversation, message: Assistant) -> Assistant:
     blocks = list(message.content)
     for index, block in enumerate(blocks):
         if isinstance(block, Text) and block.text:
-            verdict = await conversation.fire(
-                MessageDisplay,
-                turn_id=conversation.prompt_id or "",
-                message_id=message.id or str(uuid4()),
-                index=index,
-                final=True,
-                delta=block.text,
-            )
+            ids = {"turn_id": conversation.prompt_id or "", "message_id": message.id or str(uuid4())}
+            verdict = await conversation.fire(MessageDisplay, **ids, index=index, final=True, delta=block.text)
             shown = verdict.reply.specific.display_content if verdict.reply.specific else None
             blocks[index] = block if shown is None else Text(shown)
-    return Assistant(tuple(blocks), message.id, message.model, message.stop_reason, message.usage)
+    return structs.replace(message, content=tuple(blocks))
 
 
 async def may_stop(conversation: Conversation, last_words: str, *, again: bool) -> Verdict:
@@ -224,23 +206,6 @@ async def subagent_stops(conversation: Conversation, *, success: bool, **about: 
     return await conversation.fire(
         SubagentStop, agent_transcript_path=path, description=conversation.description, success=success, **about
     )
-
-
-def _send_back(conversation: Conversation, verdict: Verdict) -> None:
-    """Tell the agent why it may not rest yet: each reason as the user's own words, context as a reminder."""
-    words = []
-    if verdict.keep_going:
-        words += [hook_messages.feedback([reason]) for reason in verdict.reply.keep_going_reasons or ("",)]
-    if verdict.context:
-        words.append(hook_messages.wrapped(hook_messages.additional_context(verdict.event, verdict.context)))
-    message = User.of(*words, synthetic=True)
-    conversation.add(message)
-    conversation.session.output.user(message, conversation.parent_tool_use_id)
-
-
-def _cap(conversation: Conversation) -> int:
-    given = conversation.session.environ.get(CAP_VARIABLE, "")
-    return int(given) if given.isdigit() and int(given) > 0 else STOP_CAP
 
 
 async def _failed(conversation: Conversation, problem: ModelError) -> TurnEnd:
@@ -263,12 +228,9 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
     """PreModelCall: why the model is not asked, if a hook says so; what hooks add goes into the request."""
     if not _listens(conversation, PreModelCall):
         return None
-    verdict = await conversation.fire(
-        PreModelCall,
-        model=_model(conversation),
-        messages=[_plain(message) for message in (*conversation.messages, *conversation.waiting)],
-        tools=sorted(conversation.tool_set),
-    )
+    messages = [_plain(message) for message in (*conversation.messages, *conversation.waiting)]
+    tools = sorted(conversation.tool_set)
+    verdict = await conversation.fire(PreModelCall, model=_model(conversation), messages=messages, tools=tools)
     if verdict.blocked:
         return _withheld(verdict)
     if verdict.context:
@@ -282,13 +244,8 @@ async def judged(conversation: Conversation, response: ModelResponse) -> ModelRe
         return response
     message = response.message
     calls = [{"id": use.id, "name": use.name, "args": use.input} for use in message.tool_uses]
-    verdict = await conversation.fire(
-        PostModelCall,
-        model=message.model or _model(conversation),
-        text=message.text,
-        tool_calls=calls,
-        stop_reason=message.stop_reason,
-    )
+    about = {"model": message.model or _model(conversation), "text": message.text}
+    verdict = await conversation.fire(PostModelCall, **about, tool_calls=calls, stop_reason=message.stop_reason)
     if verdict.blocked:
         return _withheld(verdict)
     if verdict.reply.output is UNSET:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.agent.stream_json.output import HookReporter, Note
-from hookline.agent.stream_json.session_state import write_init_message
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
 from hookline.core.files import private, private_folder, state_folder
@@ -279,7 +278,7 @@ def _as_stream(made: AgentBundle, options: RunOptions, write: Write) -> None:
     only = None if options.include_hook_events else START_ONLY
     made.hooks.observe(HookReporter(made.agent.output, made.hooks, only), inline=True)
     if not options.driven:
-        write_init_message(made)
+        made.write_init_message()
 
 
 def _mirror(write: Write) -> Callable[[str, Note], None]:

@@ -20,7 +20,7 @@ from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.transcript import read_messages
 from hookline.agent.stream_json.output import refuse
-from hookline.agent.tools.structured import read_schema
+from hookline.agent.tools.delegate import read_schema
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import PreToolUse
 from hookline.guards.permissions import read_rules

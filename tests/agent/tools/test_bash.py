@@ -19,6 +19,7 @@ from hookline.agent.tools.shell import BoundedOutput, line_end
 from hookline.guards.sandboxing import unavailable
 from hookline.sandbox.warm import WarmLine
 from tests.agent.processes import alive
+from tests.agent.tools.hosting import hosted
 from tests.resources import descriptors
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
@@ -66,7 +67,7 @@ async def test_a_cd_moves_the_session_within_the_project(env: ToolEnv) -> None:
 
     root = env.cwd
     Path(root, "sub").mkdir()
-    env = replace(env, cwd_changed=moved)
+    env = hosted(env, cwd_changed=moved)
 
     result = await bash(env, "cd sub")
 
@@ -84,7 +85,7 @@ async def test_each_command_of_a_subagent_begins_in_the_same_place(env: ToolEnv)
 
     root = env.cwd
     Path(root, "sub").mkdir()
-    env = replace(env, cwd_changed=moved, agent_id="a1")
+    env = replace(hosted(env, cwd_changed=moved), agent_id="a1")
 
     result = await bash(env, "cd sub && pwd")
 

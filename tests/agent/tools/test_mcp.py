@@ -8,7 +8,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.mcp import McpServers, McpTool, ServerConfig, read_config, tool_name
 from hookline.errors import McpError, ToolInputInvalid
 from tests.agent.processes import children
+from tests.agent.tools.hosting import hosted
 
 
 @asynccontextmanager
@@ -60,7 +60,7 @@ async def test_a_server_can_ask_the_user(contract: Path, env: ToolEnv) -> None:
 
     async with connected(srv=stdio(contract)) as (_, tools):
         ask = tools["mcp__srv__ask"]
-        answered = await ask.run({"text": "x"}, replace(env, elicit=elicit))
+        answered = await ask.run({"text": "x"}, hosted(env, elicit=elicit))
         alone = await ask.run({"text": "x"}, env)
 
     assert asked[0][0] == "srv"

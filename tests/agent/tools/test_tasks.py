@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hookline.agent.tools import Task, TaskList, ToolEnv, ToolResult, default_tools
+from hookline.events import Event
+from tests.agent.tools.hosting import hosted
 
 
 async def call(env: ToolEnv, name: str, **given: Any) -> ToolResult:
@@ -69,10 +70,10 @@ async def test_a_task_that_is_not_there_is_said(env: ToolEnv) -> None:
 async def test_a_hook_can_refuse_a_new_task(env: ToolEnv) -> None:
     """FACTS §1: an error with the hook's feedback; the list stays as it was."""
 
-    async def no(task: Task) -> str:
+    async def no(kind: type[Event], task: Task) -> str:
         return f"[cmd]: not {task.subject}"
 
-    result = await call(replace(env, task_created=no), "TaskCreate", subject="S", description="D")
+    result = await call(hosted(env, task_block_reason=no), "TaskCreate", subject="S", description="D")
 
     assert (result.is_error, result.content) == (True, "TaskCreated hook feedback:\n[cmd]: not S")
     assert env.state.tasks.all() == ()
@@ -82,12 +83,12 @@ async def test_a_hook_can_refuse_that_a_task_is_done(env: ToolEnv) -> None:
     """FACTS §1: feedback, no error, and the task is as open as before."""
     asked: list[str] = []
 
-    async def no(task: Task) -> str:
+    async def no(kind: type[Event], task: Task) -> str:
         asked.append(task.id)
         return "tests fail"
 
     await two_tasks(env)
-    result = await call(replace(env, task_completed=no), "TaskUpdate", taskId="1", status="completed")
+    result = await call(hosted(env, task_block_reason=no), "TaskUpdate", taskId="1", status="completed")
 
     task = env.state.tasks.get("1")
     assert (result.is_error, result.content) == (False, "TaskCompleted hook feedback:\ntests fail")

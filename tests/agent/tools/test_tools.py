@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import ToolInputInvalid
+from tests.agent.tools.hosting import hosted
 
 TOOLS = default_tools()
 
@@ -82,19 +82,19 @@ def test_every_call_of_the_contract_is_accepted(contract: Path) -> None:
 async def test_agents_and_skills_are_the_loops(env: ToolEnv) -> None:
     """The tools hand over; without a loop they say so."""
 
-    async def spawn(given: dict[str, Any], _env: ToolEnv) -> ToolResult:
+    async def spawn(given: dict[str, Any], tool_use_id: str) -> ToolResult:
         return ToolResult(given["prompt"])
 
     given = {"description": "d", "prompt": "p"}
 
-    assert (await TOOLS["Agent"].run(given, replace(env, spawn_agent=spawn))).content == "p"
+    assert (await TOOLS["Agent"].run(given, hosted(env, spawn_agent=spawn))).content == "p"
     assert (await TOOLS["Agent"].run(given, env)).is_error
     assert (await TOOLS["Skill"].run({"skill": "s"}, env)).is_error
 
 
 async def test_tools_can_be_searched_for(env: ToolEnv) -> None:
     """By name, or by what they do."""
-    env = replace(env, tools=lambda: TOOLS)
+    env = hosted(env, tools=lambda: TOOLS)
     search = TOOLS["ToolSearch"]
 
     by_name = await search.run(search.validate({"query": "select:TaskCreate,Nope,TaskUpdate"}), env)

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from hookline.agent.tools.web_text import html_text
 from hookline.events import PreToolUse
 from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, requests_of, results
+from tests.agent.tools.hosting import hosted
 
 FETCH, SEARCH = default_tools()["WebFetch"], default_tools()["WebSearch"]
 PAGE = "<html><head><title>t</title><script>bad()</script></head><body><h1>Prices</h1><p>It costs <b>5</b>.</p></body>"
@@ -60,7 +60,7 @@ def asking(env: ToolEnv, *turns: Any) -> tuple[ToolEnv, list[ModelRequest]]:
     async def ask_model(request: ModelRequest, *, small: bool) -> ModelResponse:
         return await model.respond(request)
 
-    return replace(env, ask_model=ask_model), model.requests
+    return hosted(env, ask_model=ask_model), model.requests
 
 
 async def call(tool: Any, env: ToolEnv, **given: Any) -> ToolResult:
@@ -219,7 +219,7 @@ async def test_a_server_that_does_not_search_is_told(env: ToolEnv) -> None:
     async def ask_model(request: ModelRequest, *, small: bool) -> ModelResponse:
         return await model.respond(request)
 
-    other = await call(SEARCH, replace(env, ask_model=ask_model), query="is it so?")
+    other = await call(SEARCH, hosted(env, ask_model=ask_model), query="is it so?")
 
     assert (done.is_error, other.is_error) == (True, True)
     assert "did not search" in str(done.content)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline import Hooks
-from hookline.agent.tool_host import worktree_create
+from hookline.agent.tool_host import AgentToolHost
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import HooklineError
 from hookline.events import WorktreeCreate
 from hookline.replies import specific
 from tests.agent.driving import agent_on
+from tests.agent.tools.hosting import hosted
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_a_hook_can_make_and_remove_the_worktree(env: ToolEnv) -> None:
     async def remove(path: str) -> None:
         removed.append(path)
 
-    hooked = replace(env, worktree_create=create, worktree_remove=remove)
+    hooked = hosted(env, worktree_create=create, worktree_remove=remove)
     await call(hooked, "EnterWorktree", name="w1")
     inside = env.cwd
     await call(hooked, "ExitWorktree", action="remove")
@@ -99,7 +99,7 @@ async def test_what_cannot_be_done_says_why(env: ToolEnv) -> None:
         raise HooklineError(f"no room for {name}")
 
     outside = await call(env, "EnterWorktree", name="w1")
-    broken = await call(replace(env, worktree_create=fail), "EnterWorktree", name="w1")
+    broken = await call(hosted(env, worktree_create=fail), "EnterWorktree", name="w1")
 
     assert isinstance(outside, ToolResult)
     assert isinstance(broken, ToolResult)
@@ -115,7 +115,7 @@ async def test_a_hook_that_names_a_folder_which_is_not_there_has_made_none(tmp_p
     hooks.add(WorktreeCreate, lambda event: specific(worktree_path=str(tmp_path / "nowhere")), name="make")
     async with agent_on(tmp_path, "done", hooks=hooks) as agent:
         with pytest.raises(HooklineError, match=r"`.*/nowhere`, which is not a folder"):
-            await worktree_create(agent.conversation, "w1")
+            await AgentToolHost(agent.conversation).worktree_create("w1")
 
 
 PLANTED = """\

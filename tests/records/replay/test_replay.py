@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline import Hooks, ask, deny, stop
-from hookline.agent import hook_messages
-from hookline.agent.messages import Assistant, ToolOutput, ToolUse, User
-from hookline.agent.session.transcript import Transcript
-from hookline.core.engine import Verdict
+from hookline.agent import Agent
+from hookline.agent.models.scripted import Scripted
 from hookline.errors import HooklineError
 from hookline.events import PermissionRequest, PostToolUse, UserPromptSubmit
+from hookline.guards.permissions import read_rules
 from hookline.records.audit.log import AuditLog
 from hookline.records.replay import reader
 from hookline.records.replay.compare import Flip, pieces, replay
 from hookline.records.replay.reader import Range, RecordedCall, calls, refused
 from hookline.testing import bash
+from tests.environ import clean_environ
 
 CLAUDE = Path(__file__).with_name("claude_transcript.jsonl")
 
@@ -100,20 +100,20 @@ async def test_our_own_transcript_is_understood(tmp_path: Path) -> None:
     async def judge(event: Any) -> Any:
         return {"denied": deny("no"), "asked": ask(), "stopped": stop("enough")}.get(event.tool_input["command"])
 
-    transcript = Transcript(tmp_path / "s.jsonl", "s", cwd="/p")
-    words = {"denied": hook_messages.refused, "asked": hook_messages.asked, "stopped": hook_messages.stopped}
-    for command in ("denied", "asked", "stopped", "fine"):
-        verdict: Verdict = await hooks.fire(bash(command))
-        transcript.add(Assistant((ToolUse(command, "Bash", {"command": command}),)))
-        text = words[command](verdict) if command in words else "done"
-        transcript.add(User((ToolOutput(command, text, is_error=command in words),)))
-    transcript.close()
-    found = list(calls(tmp_path / "s.jsonl"))
+    commands = ("denied", "asked", "true", "stopped")
+    turns = [{"tools": [["Bash", {"command": command}]]} for command in commands]
+    async with Agent(
+        model=Scripted.of(*turns), hooks=hooks, cwd=tmp_path, environ=clean_environ(tmp_path),
+        rules=read_rules({}, allowed=["Bash"]),
+    ) as agent:  # fmt: skip
+        await agent.run("go")
+        assert agent.conversation.transcript is not None
+        found = list(calls(agent.conversation.transcript.path))
 
     assert [(command_of(call), call.decided) for call in found] == [
-        ("denied", "deny"), ("asked", "deny"), ("stopped", "deny"), ("fine", "allow"),
+        ("denied", "deny"), ("asked", "deny"), ("true", "allow"), ("stopped", "deny"),
     ]  # fmt: skip
-    assert {(call.event.cwd, call.event.session_id) for call in found} == {("/p", "s")}
+    assert {(call.event.cwd, call.event.session_id) for call in found} == {(str(tmp_path), agent.session.id)}
 
 
 async def test_our_audit_log_is_understood(tmp_path: Path) -> None:

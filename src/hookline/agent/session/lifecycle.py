@@ -1,27 +1,32 @@
-"""How a session begins and ends: Setup, SessionStart, InstructionsLoaded, SessionEnd."""
+"""How a session begins, and what it reads and watches: Setup, SessionStart, InstructionsLoaded, FileChanged."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
 from hookline.agent.messages import Reminder
-from hookline.agent.session.session import Conversation
+from hookline.agent.session.session import ALL_INSTRUCTIONS, Conversation
 from hookline.agent.session.transcript import config_folder
 from hookline.agent.tools.search import glob_pattern
 from hookline.core.engine import Verdict
-from hookline.core.hooks.actions import Action, Function
-from hookline.events import InstructionsLoaded, SessionEnd, SessionStart, Setup
+from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Hook
+from hookline.events import FileChanged, InstructionsLoaded, SessionStart, Setup
 from hookline.settings.load import MOST_HOPS, includes, is_outside, trusted_imports
-from hookline.settings.watcher import loaded_by
+from hookline.settings.watcher import loaded_by, signature
 
 HEADER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 SIZE_LIMIT = 1 << 20
+#: seconds between two looks at the files that hooks watch
+INTERVAL = 0.25
+LITERAL = re.compile(r"[\w .,|-]+", re.ASCII)
 
 
 class Instructions(Struct, frozen=True):
@@ -40,7 +45,7 @@ def discover(
     cwd: str,
     environ: Mapping[str, str] = os.environ,
     *,
-    sources: frozenset[str] = frozenset({"User", "Project", "Local"}),
+    sources: frozenset[str] = ALL_INSTRUCTIONS,
     outside: frozenset[str] = frozenset(),
 ) -> list[Instructions]:
     """What holds for a session in `cwd`, the user's first, then from the outermost folder inwards; each file once.
@@ -52,8 +57,10 @@ def discover(
     seen: set[str] = set()
     for kind, path in _session_files(Path(cwd), home):
         if kind in sources and _globs(path) is None:
-            fence = None if kind == "User" else _Fence(_root_of(path, Path(cwd)), outside)
-            found += _load(path, Instructions(str(path), "", kind), seen, fence)
+            # what a file of a folder above the project takes in lies in that folder
+            above = path.parent.parent if path.parent.name == ".claude" else path.parent
+            root = None if kind == "User" else Path(cwd) if path.is_relative_to(cwd) else above
+            found += _load(path, Instructions(str(path), "", kind), seen, root, outside)
     return found
 
 
@@ -74,13 +81,13 @@ def nested(file_path: str, cwd: str, known: set[str]) -> list[Instructions]:
         for kind, file in _folder_files(folder):
             if _globs(file) is None:
                 about = Instructions(str(file), "", kind, "nested_traversal", trigger_file_path=file_path)
-                found += _load(file, about, known, _Fence(root))
+                found += _load(file, about, known, root)
     for rule in [rule for folder in (root, *folders) for rule in _rules(folder / ".claude")]:
         globs = _globs(rule)
         inside = path.relative_to(root).as_posix()
         if globs and any(glob_pattern(glob).match(inside) for glob in globs):
             about = Instructions(str(rule), "", "Project", "path_glob_match", trigger_file_path=file_path, globs=globs)
-            found += _load(rule, about, known, _Fence(root))
+            found += _load(rule, about, known, root)
     return found
 
 
@@ -104,27 +111,22 @@ def _rules(settings: Path) -> list[Path]:
     return sorted((settings / "rules").rglob("*.md"))
 
 
-class _Fence(Struct, frozen=True):
-    """The folder that a project's instructions may be taken from, and what is trusted besides."""
-
-    root: Path
-    outside: frozenset[str] = frozenset()
-
-    def admits(self, path: Path) -> bool:
-        return not is_outside(path, self.root) or os.path.realpath(path) in self.outside
-
-
-def _root_of(path: Path, cwd: Path) -> Path:
-    """The project's folder; for a file of a folder above it, that folder."""
-    return cwd if path.is_relative_to(cwd) else path.parent.parent if path.parent.name == ".claude" else path.parent
-
-
 def _load(
-    path: Path, about: Instructions, seen: set[str], fence: _Fence | None = None, hops: int = 0
+    path: Path,
+    about: Instructions,
+    seen: set[str],
+    root: Path | None,
+    outside: frozenset[str] = frozenset(),
+    *,
+    hops: int = 0,
 ) -> list[Instructions]:
-    """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before."""
+    """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before.
+
+    A file of a project is fenced off if it lies outside of `root` and is not trusted.
+    """
     real = os.path.realpath(path)
-    if real in seen or not _readable(path) or (fence is not None and not fence.admits(path)):
+    fenced_off = root is not None and is_outside(path, root) and real not in outside
+    if real in seen or fenced_off or not _readable(path):
         return []
     seen.add(real)
     content = HEADER.sub("", path.read_text("utf-8", "replace"), count=1)
@@ -133,7 +135,7 @@ def _load(
         return loaded
     for target in includes(content, path.parent):
         inner = Instructions(str(target), "", about.memory_type, "include", str(path), about.trigger_file_path)
-        loaded += _load(target, inner, seen, fence, hops + 1)
+        loaded += _load(target, inner, seen, root, outside, hops=hops + 1)
     return loaded
 
 
@@ -158,13 +160,9 @@ def _paths_of(header: str) -> tuple[str, ...] | None:
     if not found:
         return None
     text = found[1].strip().removeprefix("[").removesuffix("]")
-    parts = re.findall(r"^[ \t]*-[ \t]*(.+)$", text, re.MULTILINE) or _split(text)
+    # a list by its lines, else by its commas, but not by those in `{a,b}`
+    parts = re.findall(r"^[ \t]*-[ \t]*(.+)$", text, re.MULTILINE) or re.findall(r"(?:\{[^}]*\}|[^,{])+", text)
     return tuple(part.strip().strip("\"'") for part in parts if part.strip().strip("\"'"))
-
-
-def _split(text: str) -> list[str]:
-    """A list by its commas, but not by those in `{a,b}`."""
-    return re.findall(r"(?:\{[^}]*\}|[^,{])+", text)
 
 
 async def fire_setup(conversation: Conversation, trigger: str) -> None:
@@ -173,7 +171,12 @@ async def fire_setup(conversation: Conversation, trigger: str) -> None:
     In Claude Code's own dialect it is for the user, not the model (`setup_text`).
     """
     verdict = await conversation.fire(Setup, trigger=trigger)
-    claude = {hook.name for hook in conversation.session.hooks.hooks if _claude_dialect(hook.action)}
+    actions = {hook.name: hook.action for hook in conversation.session.hooks.hooks}
+    claude = {
+        name
+        for name, action in actions.items()
+        if not isinstance(action, Function) and getattr(action, "dialect", "claude") == "claude"
+    }
     told = tuple(text for one in verdict.outcomes if one.hook not in claude for text in one.reply.context)
     conversation.remind_of_context(structs.replace(verdict, reply=structs.replace(verdict.reply, context=told)))
     for text in verdict.context:
@@ -181,36 +184,21 @@ async def fire_setup(conversation: Conversation, trigger: str) -> None:
             conversation.session.output.inform(f"Setup says: {text}")
 
 
-def _claude_dialect(action: Action) -> bool:
-    return not isinstance(action, Function) and getattr(action, "dialect", "claude") == "claude"
-
-
 async def fire_session_start(conversation: Conversation, source: str, **about: Any) -> Verdict:
     """SessionStart: context for the first request, files to watch, a title; a block ends the session (seeds/002)."""
     if source == "compact":
         about.setdefault("model", conversation.session.model_name)
     verdict = await conversation.fire(SessionStart, source=source, **about)
-    conversation.remind_of_context(_unheard(conversation, verdict))
-    more = verdict.reply.specific
-    if more is None:
-        return verdict
-    if more.session_title:
-        conversation.session.output.system("session_title_changed", title=more.session_title)
-    if more.watch_paths and conversation.session.watcher is not None:
-        conversation.session.watcher.add(more.watch_paths)
-    return verdict
-
-
-def _unheard(conversation: Conversation, verdict: Verdict) -> Verdict:
-    """The verdict without the context that a resumed conversation holds already, word for word."""
+    # a resumed conversation may hold the context already, word for word
     heard = "\n".join(message.text for message in conversation.messages if isinstance(message, Reminder))
     fresh = tuple(text for text in verdict.context if text not in heard)
-    return structs.replace(verdict, reply=structs.replace(verdict.reply, context=fresh))
-
-
-async def fire_session_end(conversation: Conversation, reason: str) -> None:
-    """SessionEnd: too late to change anything; what went wrong with a hook is told on stderr by the host."""
-    await conversation.fire(SessionEnd, reason=reason)
+    conversation.remind_of_context(structs.replace(verdict, reply=structs.replace(verdict.reply, context=fresh)))
+    more = verdict.reply.specific
+    if more is not None:
+        if more.session_title:
+            conversation.session.output.system("session_title_changed", title=more.session_title)
+        conversation.session.watch(more.watch_paths)
+    return verdict
 
 
 async def load_instructions(conversation: Conversation, reason: str = "session_start") -> None:
@@ -218,19 +206,12 @@ async def load_instructions(conversation: Conversation, reason: str = "session_s
     session = conversation.session
     loaded = loaded_by(session.hooks)
     outside = trusted_imports(loaded) if loaded is not None else frozenset()
-    found = discover(session.project_dir, session.environ, sources=session.instructions, outside=outside)
+    found = discover(session.project_dir, session.environ, sources=session.config.instructions, outside=outside)
     conversation.instructions_seen.update(one.file_path for one in found)
     conversation.instructions_seen.update(reminder.file for reminder in instructions_told(conversation))
     await _announce(
         conversation, [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found]
     )
-
-
-async def load_again(conversation: Conversation) -> None:
-    """Read them once more if the conversation has lost them, to `/clear` or a compaction."""
-    if conversation.forgot:
-        reason, conversation.forgot = conversation.forgot, ""
-        await load_instructions(conversation, reason)
 
 
 def instructions_told(conversation: Conversation) -> list[Reminder]:
@@ -253,3 +234,48 @@ async def _announce(conversation: Conversation, found: list[Instructions]) -> No
         reminder = Reminder(text, one.file_path)
         if reminder not in instructions_told(conversation):  # a resumed conversation holds it already
             conversation.waiting.append(reminder)
+
+
+# -- files that hooks watch: FileChanged fires when one of them changes, comes or goes ------------------------------
+
+
+def names_in(hooks: Iterable[Hook]) -> list[str]:
+    """The file names that FileChanged matchers spell out; a pattern alone watches nothing (FACTS.md §5)."""
+    patterns = [hook.matcher.pattern for hook in hooks if FileChanged in hook.events]
+    literal = [pattern for pattern in patterns if LITERAL.fullmatch(pattern)]
+    return [name.strip() for pattern in literal for name in re.split(r"[|,]", pattern) if name.strip()]
+
+
+class FileWatcher:
+    """Looks at some files again and again, and says what became of them."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._seen: dict[str, tuple[int, ...] | None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Watch these too."""
+        fresh = [os.path.realpath(Path(self._conversation.state.cwd, path)) for path in paths]
+        self._seen.update(zip(fresh, signature(fresh), strict=True))
+        if self._seen and self._task is None:
+            self._task = asyncio.create_task(self._watch(), name="watch files")
+
+    async def aclose(self) -> None:
+        """Watch no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            paths = list(self._seen)
+            for path, now in zip(paths, signature(paths), strict=True):
+                before, self._seen[path] = self._seen[path], now
+                if now != before:
+                    what = "add" if before is None else "unlink" if now is None else "change"
+                    verdict = await self._conversation.fire(FileChanged, file_path=path, event=what)
+                    if verdict.reply.specific is not None:
+                        self.add(verdict.reply.specific.watch_paths)

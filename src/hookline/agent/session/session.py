@@ -1,42 +1,46 @@
 """What a session shares and what each of its conversations has of its own.
 
-A `Session` is one run: its hooks, model, tools, permissions and the host it talks to. A `Conversation` is one thread of
-talk in it: the main one, or a subagent's. Every event goes through `Conversation.fire`, which fills in who and where.
+A `Session` is one run: its options, what hosts and hooks have made of them, its permissions and the host it talks to. A
+`Conversation` is one thread of talk in it: the main one, or a subagent's. Every event goes through `Conversation.fire`,
+which fills in who and where.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+
+from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification, wrapped
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
+from hookline.agent.models import Model
 from hookline.agent.models.base import cost_of
+from hookline.agent.session.transcript import Transcript
 from hookline.agent.stream_json.output import StreamOutput
-from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolResult
+from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolHost, default_tools
+from hookline.agent.tools.delegate import StructuredOutput
+from hookline.api import Hooks
 from hookline.core.engine import HookSet, Outcome, Verdict
 from hookline.core.files import private_folder, write_atomically
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.tools import EDITING
 from hookline.events import Event, spec_of
+from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
+from hookline.guards.sandboxing import TOOL, unwrapped
+from hookline.replies import Decision, Reply
 from hookline.settings.hook_names import with_free_names
 
-if TYPE_CHECKING:
-    from hookline.agent.context.definitions import AgentDefinition, Skill
-    from hookline.agent.models import Model
-    from hookline.agent.permission_policy import PermissionPolicy
-    from hookline.agent.session.file_watcher import FileWatcher
-    from hookline.agent.session.transcript import Transcript
-    from hookline.agent.tools.structured import StructuredOutput
-
-NOTHING_USED = Usage()
-
+NO_RULES = Rules()
+ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 E = TypeVar("E", bound=Event)
 
 #: what hooks say to the user on these events is not shown (FACTS.md §1)
@@ -45,16 +49,51 @@ SILENT = frozenset({"SessionStart", "SessionEnd"})
 OBJECTS = 2
 
 
-class _Prompt(NamedTuple):
-    text: str
-    cause: Any
+class PermissionQuestion(Struct, frozen=True, kw_only=True):
+    """What a person is asked to permit; `reason_type` says who wants it asked (`hook`, `rule`, `mode`, …)."""
+
+    tool_name: str
+    input: dict[str, Any]
+    tool_use_id: str = ""
+    agent_id: str | None = None
+    suggestions: Sequence[Mapping[str, Any]] = ()
+    reason: str = ""
+    reason_type: str = "other"
+
+
+CanUseTool: TypeAlias = Callable[[PermissionQuestion], Awaitable[Reply | bool | None]]
+"""A function that can be asked: answers `True`, `False`, or a reply such as `deny("not today")`; `None` is no."""
+
+
+def as_asked(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+    """The call without a confinement that a guard put around its line: rules are about the line itself."""
+    found = unwrapped(str(given.get("command", ""))) if tool.name == TOOL else None
+    return given if found is None else {**given, "command": found[1]}
+
+
+@dataclass
+class PermissionPolicy:
+    """What may be done without asking, and who to ask; changed by hooks and hosts while the session runs."""
+
+    rules: Rules = NO_RULES
+    mode: Mode = Mode.DEFAULT
+    dirs: tuple[str, ...] = ()
+    can_use_tool: CanUseTool | None = None
+    granted: Rules = NO_RULES
+    """What skills allow while the user's prompt is worked on."""
+
+    def update(self, updates: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Change rules, mode and folders as a hook or a host says; what made no sense."""
+        applied = apply(updates, self.rules, self.mode, self.dirs)
+        self.rules, self.mode, self.dirs = applied.rules, applied.mode, applied.dirs
+        return applied.problems
 
 
 class Inbox:
     """What waits for the agent to react to, in the order it came."""
 
     def __init__(self) -> None:
-        self._prompts: list[_Prompt] = []
+        self._prompts: list[tuple[str, object]] = []
         self._came = asyncio.Event()
 
     def empty(self) -> bool:
@@ -63,12 +102,12 @@ class Inbox:
 
     def put(self, text: str, cause: object = None) -> None:
         """Let the agent react to `text`; `cause` is what `withdraw` knows it by."""
-        self._prompts.append(_Prompt(text, cause))
+        self._prompts.append((text, cause))
         self._came.set()
 
     def withdraw(self, cause: object) -> bool:
         """Take back what `cause` put here; `False` if the agent has reacted to it already."""
-        kept = [prompt for prompt in self._prompts if prompt.cause is not cause]
+        kept = [prompt for prompt in self._prompts if prompt[1] is not cause]
         found = len(kept) < len(self._prompts)
         self._prompts = kept
         return found
@@ -82,55 +121,87 @@ class Inbox:
     async def get(self) -> str:
         """The prompt that came first, as soon as there is one."""
         await self.wait()
-        return self._prompts.pop(0).text
+        return self._prompts.pop(0)[0]
 
 
-@dataclass
-class Session:
-    """One run of the agent."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SessionConfig:
+    """The options of a session, as `Agent` takes them; what is `None` has a default of the session's own."""
 
-    hooks: HookSet
     model: Model
-    tools: dict[str, Tool]
-    policy: PermissionPolicy
-    id: str
-    project_dir: str
-    output: StreamOutput
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    hooks: HookSet | None = None
+    cwd: str | Path | None = None
+    tools: Mapping[str, Tool] | None = None
+    permission_mode: str = "default"
+    can_use_tool: CanUseTool | None = None
+    rules: Rules = NO_RULES
+    dirs: tuple[str, ...] = ()
     system: tuple[str, ...] = ()
+    environ: Mapping[str, str] | None = None
+    session_id: str | None = None
+    resume: Path | None = None
+    fork: bool = False
+    upto: str | None = None
+    drops: str | None = None
+    setup: str | None = None
+    agents: Mapping[str, AgentDefinition] | None = None
+    skills: Mapping[str, Skill] | None = None
+    #: whose instructions are read
+    instructions: frozenset[str] = ALL_INSTRUCTIONS
+    max_turns: int | None = None
+    compact_at: int | None = None
     effort: str | None = None
     #: how much the model may think, as the Messages API takes it
     thinking: dict[str, Any] | None = None
-    compact_at: int | None = None
-    agents: dict[str, AgentDefinition] = field(default_factory=dict)
-    skills: dict[str, Skill] = field(default_factory=dict)
     agent_type: str | None = None
-    #: whose instructions are read: User, Project, Local
-    instructions: frozenset[str] = frozenset()
+    persist: bool = True
     #: whether Bash runs confined: whatever hooks say, never, or (None) where a guard is set
     confine: bool | None = None
-    elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
-    #: starts a subagent for a conversation: what it is asked, and the id of the call that asks
-    spawn_agent: Callable[[Conversation, dict[str, Any], str], Awaitable[ToolResult]] | None = None
-    inbox: Inbox = field(default_factory=Inbox)
-    #: subagents at work in the background
-    working: set[asyncio.Task[None]] = field(default_factory=set)
-    #: the conversations of subagents, by their id, for as long as they are in use
-    talks: WeakValueDictionary[str, Conversation] = field(default_factory=WeakValueDictionary)
-    #: the names of the teammates at work
-    teammates: set[str] = field(default_factory=set)
-    watcher: FileWatcher | None = None
-    active_skills: set[str] = field(default_factory=set)
-    usage: Usage = NOTHING_USED
-    #: what each model was used for
-    spent: dict[str, Usage] = field(default_factory=dict)
     #: US dollars the session may cost
     budget: float | None = None
-    #: where the answer goes if it is to have a form
-    structured: StructuredOutput | None = None
-    #: seconds spent waiting for the model
-    asked_for: float = 0.0
-    denials: list[dict[str, Any]] = field(default_factory=list)
+    schema: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """An agent makes its session here."""
+
+
+class Session:
+    """One run of the agent: its options, what became of those that change, and what has happened so far."""
+
+    def __init__(self, config: SessionConfig, host_of: Callable[[Conversation], ToolHost]) -> None:
+        self.config = config
+        #: what the tools of a conversation may ask of the agent
+        self.host_of = host_of
+        self.id: str = config.session_id or str(uuid4())
+        self.project_dir: str = os.path.realpath(config.cwd or Path.cwd())
+        self.hooks: HookSet = Hooks(project_dir=self.project_dir) if config.hooks is None else config.hooks
+        mode = Mode(config.permission_mode)
+        self.policy = PermissionPolicy(config.rules, mode, config.dirs, config.can_use_tool)
+        self.output = StreamOutput(self.id)
+        # what a host, a setting or a model may change while the session runs
+        self.model, self.system, self.effort = config.model, config.system, config.effort
+        self.environ: Mapping[str, str] = dict(os.environ if config.environ is None else config.environ)
+        self.tools: dict[str, Tool] = dict(default_tools() if config.tools is None else config.tools)
+        self.agents, self.skills = dict(config.agents or {}), dict(config.skills or {})
+        self.active_skills: set[str] = set()
+        #: where the answer goes if it is to have a form
+        self.structured = None if config.schema is None else StructuredOutput(config.schema)
+        if self.structured is not None:
+            self.tools[StructuredOutput.name] = self.structured
+        #: asks the host for what an MCP server wants to know
+        self.elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
+        #: told of more files that FileChanged hooks want watched
+        self.watch: Callable[[Iterable[str]], None] = lambda _: None
+        self.inbox = Inbox()
+        #: subagents at work in the background, the names of the teammates among them, and all conversations in use
+        self.working: set[asyncio.Task[None]] = set()
+        self.teammates: set[str] = set()
+        self.talks: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
+        #: what was used, of each model too, and seconds spent waiting for it
+        self.usage = Usage()
+        self.spent: dict[str, Usage] = {}
+        self.asked_for = 0.0
+        self.denials: list[dict[str, Any]] = []
 
     @property
     def model_name(self) -> str:
@@ -146,7 +217,7 @@ class Session:
         """Add what an answer cost."""
         model = answer.model or self.model_name
         self.usage = self.usage + answer.usage
-        self.spent[model] = self.spent.get(model, NOTHING_USED) + answer.usage
+        self.spent[model] = self.spent.get(model, Usage()) + answer.usage
 
     def wake(self, outcome: Outcome) -> None:
         """Let an `asyncRewake` hook that objects wake an agent that is idle (FACTS.md §7)."""
@@ -234,7 +305,7 @@ class Conversation:
             "permission_mode": session.policy.mode if "permission_mode" in carried else None,
             "effort": {"level": session.effort} if session.effort and "effort" in carried else None,
             "agent_id": self.agent_id,
-            "agent_type": self.agent_type or session.agent_type,
+            "agent_type": self.agent_type or session.config.agent_type,
         }
         return kind(**{**base, **fields})
 
@@ -300,33 +371,46 @@ class Conversation:
         """A text the model can be given; one that is too long goes to a file, and its beginning is told."""
         if len(text) <= TEXT_LIMIT:
             return text
-        saved = self._saved(text)
+        saved = ""
+        if self.transcript is not None:
+            path = self.transcript.path.with_suffix("") / "hook-output" / f"{uuid4()}.txt"
+            saved = f"Full output saved to: {path}\n"
+            try:
+                private_folder(path.parent)
+                write_atomically(path, text.encode())
+            except OSError as problem:
+                saved = f"It could not be saved ({problem.strerror}). "
         head = f"Output too large ({len(text)} characters). {saved}Its beginning:"
         return f"<persisted-output>\n{head}\n{text[:2000]}\n</persisted-output>"
-
-    def _saved(self, text: str) -> str:
-        if self.transcript is None:
-            return ""
-        path = self.transcript.path.with_suffix("") / "hook-output" / f"{uuid4()}.txt"
-        try:
-            private_folder(path.parent)
-            write_atomically(path, text.encode())
-        except OSError as problem:
-            return f"It could not be saved ({problem.strerror}). "
-        return f"Full output saved to: {path}\n"
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
     def tool_env(self, tool_use_id: str, **more: Any) -> ToolEnv:
         """What one tool call is handed."""
-        session = self.session
-        return ToolEnv(
-            state=self.state,
-            session_id=session.id,
-            tool_use_id=tool_use_id,
-            agent_id=self.agent_id,
-            environ=session.environ,
-            confine=session.confine is True,
-            tools=lambda: self.tool_set,
-            **more,
+        session, confine = self.session, self.session.config.confine is True
+        about: dict[str, Any] = {"session_id": session.id, "tool_use_id": tool_use_id, "agent_id": self.agent_id}
+        return ToolEnv(self.state, **about, environ=session.environ, confine=confine, **more)
+
+    def hosted_env(self, tool_use_id: str) -> ToolEnv:
+        """The same, for a call that may also use what the agent can do."""
+        return self.tool_env(tool_use_id, fire=self.session.hooks.fire, host=self.session.host_of(self))
+
+    def permission_of(self, tool: Tool, given: dict[str, Any], verdict: Verdict | None = None) -> Permission:
+        """What rules, the mode and hooks say to a call."""
+        policy, project_dir = self.session.policy, self.session.project_dir
+        decision = verdict.decision if verdict is not None else Decision.PASS
+        return decide(
+            tool.name,
+            as_asked(tool, given),
+            rules=policy.rules | policy.granted,
+            mode=policy.mode,
+            hook_decision=None if decision is Decision.PASS else str(decision),
+            hook_reason=verdict.reply.reason if verdict is not None else "",
+            read_only=tool.read_only,
+            edits=tool.name in EDITING,
+            within_session=tool.within_session,
+            cwd=self.state.cwd,
+            dirs=(project_dir, *policy.dirs),
+            home=str(Path.home()),
+            project_dir=project_dir,
         )

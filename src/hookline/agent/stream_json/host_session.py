@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -19,20 +19,16 @@ import msgspec
 
 from hookline.agent.agent import Agent
 from hookline.agent.factory import AgentBundle, add_agents, effort
-from hookline.agent.hook_services import agent_services
-from hookline.agent.messages import Block, Text, User, decode_block, text_of
+from hookline.agent.messages import Result, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
-from hookline.agent.permission_policy import PermissionQuestion
 from hookline.agent.run_options import RunOptions
-from hookline.agent.session.results import Result
+from hookline.agent.session.session import PermissionQuestion
 from hookline.agent.stream_json.remote_hooks import HostTools, host_hooks
-from hookline.agent.stream_json.session_state import SessionStates, output_style, write_init_message
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode
 from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import (
-    CallbackMatcher,
     CanUseTool,
     ControlRequest,
     Initialize,
@@ -47,6 +43,9 @@ from hookline.replies import Decision, EventFields, Reply, allow, deny
 log: logging.Logger = logging.getLogger("hookline.agent")
 #: seconds the answer to `initialize` waits for calls of the run before; the official SDKs give up after 60
 LONGEST_HOLD = 45.0
+#: a host asks for the session's state with one of these; with the second it does not pass it on to its own user
+WANTED, HOST_ONLY = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE"
+OFF = ("", "0", "false")
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
@@ -80,7 +79,7 @@ class HostSession:
         self._callbacks: tuple[str, ...] = ()
         self._over = False
         self._prompts: asyncio.Queue[UserMessage | Wake | None] = asyncio.Queue()
-        self._state = SessionStates(self.agent)
+        self._state = ""
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
             self.agent.session.policy.can_use_tool = self._may_run
@@ -121,14 +120,24 @@ class HostSession:
             prompt = await self._next()
             if prompt is None or self._over:
                 break
-            self._state.running()
+            self._tell_state("running")
             result = await self._turn(prompt) or result
-            self._state.rests()
+            session = self.agent.session
+            if session.inbox.empty() and not session.working:  # nothing in the background will wake it
+                self._tell_state("idle")
         while not self._over and (later := await self.agent.background()) is not None:
             result = later
         if result is None and not self._over:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
+
+    def _tell_state(self, state: str) -> None:
+        """Tell a host that asks for it whether the session works or rests."""
+        wanted, host_only = (self.agent.session.environ.get(name, "") not in OFF for name in (WANTED, HOST_ONLY))
+        if state != self._state and (wanted or host_only):
+            self._state = state
+            quiet = {} if wanted else {"sdk_host_only": True}
+            self.agent.output.system("session_state_changed", state=state, **quiet)
 
     async def _next(self) -> UserMessage | Wake | None:
         """The next prompt of the host, or that there is one which no person typed; `None` when the host has gone."""
@@ -143,11 +152,11 @@ class HostSession:
 
     async def _turn(self, prompt: UserMessage | Wake) -> Result | None:
         if prompt is Wake.BACKGROUND:
-            write_init_message(self.made)
+            self.made.write_init_message()
             return await self.agent.react()
         await self._tools.ready()
         if prompt is Wake.LEFTOVER:
-            write_init_message(self.made)
+            self.made.write_init_message()
             try:
                 await self.agent.start()
             finally:
@@ -159,12 +168,14 @@ class HostSession:
             ending = Result(subtype="error_during_execution", is_error=True, reason="error", errors=(str(problem),))
             self.agent.output.result(ending)
             raise
-        write_init_message(self.made)
+        self.made.write_init_message()
         if self.options.replay_user_messages:
             self.server.say(prompt.data)
-        text, blocks = _words(prompt)
+        blocks = [decode_block(block) for block in prompt.content]
+        more = tuple(block for block in blocks if not isinstance(block, Text))
         mentions = prompt.data.get("client_composed") is not True
-        return await self.agent.run(text, blocks=blocks, mentions=mentions, origin=prompt.get("origin", {}) or None)
+        origin: dict[str, Any] | None = prompt.get("origin", {}) or None
+        return await self.agent.run(text_of(blocks), blocks=more, mentions=mentions, origin=origin)
 
     # -- asking the host -------------------------------------------------------------------------------------------
 
@@ -187,9 +198,18 @@ class HostSession:
 
     async def _elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
         """`elicitation`: the host answers an MCP server's question; one who cannot has answered cancel."""
-        asked = OtherRequest.of("elicitation", _elicitation(server, request))
+        schema = request.get("requestedSchema")
+        told = {
+            "message": str(request.get("message") or ""),
+            "mode": str(request.get("mode") or "form"),
+            "url": request.get("url"),
+            "elicitation_id": request.get("elicitationId"),
+            "requested_schema": schema,
+            "property_order": list(schema.get("properties") or ()) if isinstance(schema, dict) else None,
+        }
+        asked = {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
         try:
-            answer = await self.server.ask(asked)
+            answer = await self.server.ask(OtherRequest.of("elicitation", asked))
         except (RequestRefused, HostGone) as problem:
             self.agent.output.inform(f"MCP server `{server}` asked, and the host could not: {problem}", level="warning")
             return {"action": "cancel"}
@@ -202,7 +222,10 @@ class HostSession:
         """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
         system = None if request.system_prompt is None else _prompts(request.system_prompt)
         if request.hooks is not None:
-            self._take_over(request.hooks)
+            for name in self._callbacks:
+                self.made.hooks.remove(name)
+            added = host_hooks(self.server, request.hooks, self.agent.output)
+            self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
         self._tools.begin(request.sdk_mcp_servers or ())
         self.agent.output.subagent_text = request.forward_subagent_text is True
         session = self.agent.session
@@ -215,21 +238,11 @@ class HostSession:
         with suppress(TranscriptError):  # the first turn says why it cannot be gone on with
             if self.options.resume and self.agent.left_undone():
                 self._prompts.put_nowait(Wake.LEFTOVER)
-                await self._caught_up()
+                try:  # a host with an empty prompt closes stdin once answered
+                    await asyncio.wait_for(self.agent.caught_up.wait(), LONGEST_HOLD)
+                except TimeoutError:
+                    log.warning("a call left by the run before still runs; the host goes on without waiting for it")
         return self._about()
-
-    async def _caught_up(self) -> None:
-        """Wait until the calls of the run before are made: a host with an empty prompt closes stdin once answered."""
-        try:
-            await asyncio.wait_for(self.agent.caught_up.wait(), LONGEST_HOLD)
-        except TimeoutError:
-            log.warning("a call left by the run before is still running; the host goes on without waiting for it")
-
-    def _take_over(self, table: Mapping[str, Sequence[CallbackMatcher]]) -> None:
-        for name in self._callbacks:
-            self.made.hooks.remove(name)
-        added = host_hooks(self.server, table, self.agent.output)
-        self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
 
     def _about(self) -> dict[str, Any]:
         session = self.agent.session
@@ -238,7 +251,7 @@ class HostSession:
         return {
             "commands": commands,
             "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
-            "output_style": output_style(self.made.hooks),
+            "output_style": self.made.output_style,
             "available_output_styles": ["default"],
             "models": [{"value": session.model_name, "displayName": session.model_name, "description": ""}],
             "account": {"apiKeySource": "ANTHROPIC_API_KEY"},
@@ -286,7 +299,7 @@ async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
         raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
     session.model = model
     session.effort = effort(host.options, model)
-    host.made.hooks.services = agent_services(session, conversation, host.made.servers)
+    host.made.lend_services()
     conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
     return {}
 
@@ -294,15 +307,16 @@ async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
 async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[str, Any]:
     """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
     given = msgspec.json.decode(request.body)
-    directory = _real(given.get("directory"))
+    directory = os.path.realpath(str(given.get("directory") or ""))  # noqa: ASYNC240 - one look at the disk
     session = host.agent.session
-    roots = [Path(session.project_dir), *(Path(folder) for folder in host.options.add_dir)]
-    if not directory.is_dir() or not any(directory != root and directory.is_relative_to(root) for root in roots):
+    roots = (session.project_dir, *host.options.add_dir)
+    inside = any(Path(directory) != Path(root) and Path(directory).is_relative_to(root) for root in roots)
+    if not inside or not Path(directory).is_dir():  # noqa: ASYNC240 - and another
         raise ValueError(f"`{directory}` is not a folder inside the working folders")
-    if str(directory) in session.policy.dirs:
+    if directory in session.policy.dirs:
         raise ValueError(f"`{directory}` is a working folder already")
-    session.policy.dirs = (*session.policy.dirs, str(directory))
-    await host.agent.conversation.fire(DirectoryAdded, directory=str(directory), source="register_repo_root")
+    session.policy.dirs = (*session.policy.dirs, directory)
+    await host.agent.conversation.fire(DirectoryAdded, directory=directory, source="register_repo_root")
     return {}
 
 
@@ -339,10 +353,6 @@ REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
 OTHERS = ("register_repo_root", "mcp_status", "end_session", "stop_task", "set_max_thinking_tokens")
 
 
-def _real(path: Any) -> Path:
-    return Path(os.path.realpath(str(path or "")))
-
-
 class _Stdin(asyncio.Protocol):
     """Stdin, fed to the server."""
 
@@ -356,32 +366,12 @@ class _Stdin(asyncio.Protocol):
         self._server.ended()
 
 
-def _words(prompt: UserMessage) -> tuple[str, tuple[Block, ...]]:
-    """The words of a prompt, and what came with them."""
-    blocks = [decode_block(block) for block in prompt.content]
-    return text_of(blocks), tuple(block for block in blocks if not isinstance(block, Text))
-
-
 def _prompts(given: Any) -> tuple[str, ...]:
     """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"systemPrompt: expected a text or a list of texts, got `{type(given).__name__}`")
     return tuple(text for text in texts if text)
-
-
-def _elicitation(server: str, request: dict[str, Any]) -> dict[str, Any]:
-    """An MCP server's question as the host is told of it."""
-    schema = request.get("requestedSchema")
-    told = {
-        "message": str(request.get("message") or ""),
-        "mode": str(request.get("mode") or "form"),
-        "url": request.get("url"),
-        "elicitation_id": request.get("elicitationId"),
-        "requested_schema": schema,
-        "property_order": list(schema.get("properties") or ()) if isinstance(schema, dict) else None,
-    }
-    return {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
 
 
 def _permission(answer: Any) -> Reply:

@@ -12,8 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
-from hookline.agent.messages import Assistant, ToolOutput, ToolUse, User, encode_block
-from hookline.agent.session.results import Result
+from hookline.agent.messages import Assistant, Result, ToolOutput, ToolUse, User, encode_block
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
 from hookline.core.hooks.actions import Command, Http

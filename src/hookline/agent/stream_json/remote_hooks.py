@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Raw
 
 from hookline.agent.factory import AgentBundle
-from hookline.agent.hook_services import agent_services
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools.mcp import McpServers
 from hookline.core.engine import Context
@@ -156,7 +155,7 @@ class HostTools:
         found = await made.servers.connect_hosted(self._ask, names)
         gone = removed_tools(session.policy.rules, found)
         session.tools |= {name: tool for name, tool in found.items() if name not in gone}
-        made.hooks.services = agent_services(session, made.agent.conversation, made.servers)
+        made.lend_services()
         for name, problem in made.servers.failures.items():
             made.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
 

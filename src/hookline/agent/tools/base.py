@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Struct, structs
-from msgspec.structs import FieldInfo, fields
+from msgspec import NODEFAULT, UNSET, Struct, structs
 
-from hookline.agent.models.base import ModelResponse, ToolSpec
-from hookline.agent.tools.jobs import Jobs
+from hookline.agent.models.base import ModelRequest, ModelResponse, ToolSpec
+from hookline.agent.tools.shell import Jobs
 from hookline.errors import ToolInputInvalid
+from hookline.events import TaskCompleted, TaskCreated
 from hookline.sandbox.policy import Policy
-
-__all__ = ["Task", "TaskList"]
 
 Status = Literal["pending", "in_progress", "completed"]
 
@@ -67,14 +65,15 @@ class TaskList:
         """Forget a task and every link to it."""
         self._tasks.pop(id, None)
         for task in self.all():
-            self.put(structs.replace(task, blocks=_without(task.blocks, id), blocked_by=_without(task.blocked_by, id)))
+            blocks, blocked_by = (tuple(one for one in ids if one != id) for ids in (task.blocks, task.blocked_by))
+            self.put(structs.replace(task, blocks=blocks, blocked_by=blocked_by))
 
     def link(self, blocker: str, blocked: str) -> None:
         """`blocked` waits for `blocker`; ids that are not listed are left alone."""
         first, second = self.get(blocker), self.get(blocked)
-        if first and second and blocker != blocked:
-            self.put(structs.replace(first, blocks=_with(first.blocks, blocked)))
-            self.put(structs.replace(second, blocked_by=_with(second.blocked_by, blocker)))
+        if first and second and blocker != blocked and blocked not in first.blocks:
+            self.put(structs.replace(first, blocks=(*first.blocks, blocked)))
+            self.put(structs.replace(second, blocked_by=(*second.blocked_by, blocker)))
 
     def all(self) -> tuple[Task, ...]:
         """Every task, oldest first."""
@@ -92,87 +91,52 @@ class TaskList:
         return None
 
 
-def _with(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
-    return ids if id in ids else (*ids, id)
-
-
-def _without(ids: tuple[str, ...], id: str) -> tuple[str, ...]:
-    return tuple(other for other in ids if other != id)
-
-
-JSON_TYPES: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (str, "string"),
-    (int, "number"),
-    (float, "number"),
-    (dict, "object"),
-    (list, "array"),
-    (type(None), "null"),
-)
+JSON_TYPES: dict[type, str] = {
+    bool: "boolean",
+    str: "string",
+    int: "number",
+    float: "number",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
 
 
 @cache
-def schema_of(struct: type[Struct]) -> dict[str, Any]:
-    """The struct's JSON Schema with its references written out, closed against unknown names."""
-    (schema,), definitions = msgspec.json.schema_components([struct], ref_template="{name}")
-    whole = _inline(schema, definitions)
-    whole.pop("title", None)
-    return {**whole, "additionalProperties": False}
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type, with its references written out."""
+    (schema,), definitions = msgspec.json.schema_components([kind], ref_template="{name}")
+
+    def inline(part: Any) -> Any:
+        if isinstance(part, list):
+            return [inline(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return inline(definitions[part["$ref"]])
+        return {key: inline(value) for key, value in part.items()}
+
+    whole: dict[str, Any] = inline(schema)
+    return whole
 
 
-def validate(tool: str, struct: type[Struct], given: Any) -> dict[str, Any]:
-    """The arguments with the struct's defaults filled in; raises `ToolInputInvalid` with every issue."""
+def check_object(tool: str, given: Any) -> None:
+    """Raise `ToolInputInvalid` for arguments that are not an object."""
     if not isinstance(given, dict):
-        raise ToolInputInvalid(tool, [f"The input is expected as `object` but provided as `{json_type(given)}`"])
-    known = {field.encode_name: field for field in fields(struct)}
-    issues = [
-        f"The required parameter `{name}` is missing"
-        for name, field in known.items()
-        if field.required and name not in given
-    ]
-    issues += [issue for name, field in known.items() if name in given and (issue := _issue(field, given[name]))]
-    issues += [f"An unexpected parameter `{name}` was provided" for name in given if name not in known]
-    if issues:
-        raise ToolInputInvalid(tool, issues)
-    defaults = {name: field.default for name, field in known.items() if _has_default(field)}
-    return {**given, **{name: value for name, value in defaults.items() if name not in given}}
+        kind = JSON_TYPES.get(type(given), "unknown")
+        raise ToolInputInvalid(tool, [f"The input is expected as `object` but provided as `{kind}`"])
 
 
-def json_type(value: Any) -> str:
-    """What JSON calls the value's type."""
-    return next((word for kind, word in JSON_TYPES if isinstance(value, kind)), "unknown")
-
-
-def _has_default(field: FieldInfo) -> bool:
-    return field.default not in (msgspec.NODEFAULT, msgspec.UNSET)
-
-
-def _issue(field: FieldInfo, value: Any) -> str | None:
+def _issue(field: structs.FieldInfo, value: Any) -> str | None:
     try:
         msgspec.convert(value, field.type)
     except msgspec.ValidationError as problem:
-        expected = _expected(field)
-        if expected and json_type(value) != expected:
-            kinds = f"`{expected}` but provided as `{json_type(value)}`"
-            return f"The parameter `{field.encode_name}` type is expected as {kinds}"
+        given, wanted = JSON_TYPES.get(type(value), "unknown"), schema_of(field.type).get("type")
+        expected = "number" if wanted == "integer" else wanted
+        if expected and given != expected:
+            return f"The parameter `{field.encode_name}` type is expected as `{expected}` but provided as `{given}`"
         return f"The parameter `{field.encode_name}` is invalid: {problem}"
     return None
-
-
-def _expected(field: FieldInfo) -> str | None:
-    (schema,), definitions = msgspec.json.schema_components([field.type], ref_template="{name}")
-    kind = _inline(schema, definitions).get("type")
-    return "number" if kind == "integer" else kind
-
-
-def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
-    if isinstance(schema, list):
-        return [_inline(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _inline(definitions[schema["$ref"]], definitions)
-    return {key: _inline(value, definitions) for key, value in schema.items()}
 
 
 class ToolResult(Struct, frozen=True):
@@ -181,6 +145,11 @@ class ToolResult(Struct, frozen=True):
     content: str | list[dict[str, Any]]
     response: Any = None
     is_error: bool = False
+
+
+def failure(text: str, response: Any = None) -> ToolResult:
+    """A call that failed; the model reads `text`."""
+    return ToolResult(text, text if response is None else response, is_error=True)
 
 
 class Worktree(Struct, frozen=True):
@@ -192,11 +161,6 @@ class Worktree(Struct, frozen=True):
     project_dir: str
     by_hook: bool = False
     entered: bool = False
-
-
-def failure(text: str, response: Any = None) -> ToolResult:
-    """A call that failed; the model reads `text`."""
-    return ToolResult(text, text if response is None else response, is_error=True)
 
 
 @dataclass
@@ -222,12 +186,44 @@ class SessionState:
         return replace(self, files_read=dict(self.files_read))
 
 
+class ToolHost:
+    """What a tool may ask of the agent that runs it; this one stands where no agent does, and can do nothing."""
+
+    async def cwd_changed(self, old: str, new: str) -> None:
+        """Hear that a `cd` has moved the session."""
+
+    async def task_block_reason(self, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
+        """Why hooks refuse that a task is created, or completed."""
+
+    async def spawn_agent(self, given: dict[str, Any], tool_use_id: str) -> ToolResult:
+        """Let a subagent work on something."""
+        return failure("subagents are not available here")
+
+    async def run_skill(self, name: str, arguments: str) -> ToolResult:
+        """Load a skill into the conversation."""
+        return failure("skills are not available here")
+
+    async def elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
+        """An MCP server asks the user; answers such as `{"action": "accept", "content": {…}}`."""
+        return {"action": "cancel"}
+
+    async def worktree_create(self, name: str) -> str | None:
+        """The path of a worktree that a hook has made; None lets git make one."""
+
+    async def worktree_remove(self, path: str) -> None:
+        """Let the hook that made a worktree take it away."""
+
+    async def ask_model(self, request: ModelRequest, *, small: bool) -> ModelResponse | None:
+        """An answer outside the conversation, of a small model if there is one; None without a model."""
+
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools that ToolSearch looks through."""
+        return {}
+
+
 @dataclass(frozen=True)
 class ToolEnv:
-    """Everything a call may need, handed in; the callables are the loop's, and missing ones mean "not possible here".
-
-    Use `dataclasses.replace(env, tool_use_id=…)` per call: the mutable part is `state`, and it is shared.
-    """
+    """Everything a call may need, handed in; the mutable part is `state`, and it is shared."""
 
     state: SessionState
     session_id: str = ""
@@ -238,28 +234,9 @@ class ToolEnv:
     confine: bool = False
     #: what guards hold this call's shell line to, besides
     held: Policy | None = None
-    #: sends an event through the engine: `await env.fire(event) -> Verdict`
+    #: sends an event through the engine: `await env.fire(event) -> Verdict`; None outside of a session
     fire: Callable[..., Awaitable[Any]] | None = None
-    #: told of output while a tool runs: `env.progress("stdout", "…")`
-    progress: Callable[[str, str], None] | None = None
-    #: `await env.cwd_changed(old, new)` after a `cd` moved the session
-    cwd_changed: Callable[[str, str], Awaitable[None]] | None = None
-    #: `await env.task_created(task)` / `task_completed(task)`: feedback that refuses the step, or None
-    task_created: Callable[[Task], Awaitable[str | None]] | None = None
-    task_completed: Callable[[Task], Awaitable[str | None]] | None = None
-    #: `await env.spawn_agent(input: dict, env) -> ToolResult`; `await env.run_skill(input: dict, env) -> ToolResult`
-    spawn_agent: Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]] | None = None
-    run_skill: Callable[[dict[str, Any], ToolEnv], Awaitable[ToolResult]] | None = None
-    #: `await env.elicit(server, request)`: an MCP server asks the user; answers `{"action": "accept", "content": {…}}`
-    elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
-    #: `await env.worktree_create(name)`: the path a WorktreeCreate hook made, or None for git to make one
-    worktree_create: Callable[[str], Awaitable[str | None]] | None = None
-    #: `await env.worktree_remove(path)`: lets the hooks take it away; why not, or None
-    worktree_remove: Callable[[str], Awaitable[str | None]] | None = None
-    #: `await env.ask_model(request, small=True)`: an answer outside the conversation, of a small model if there is one
-    ask_model: Callable[..., Awaitable[ModelResponse]] | None = None
-    #: the tools ToolSearch may look through
-    tools: Callable[[], Mapping[str, Tool]] | None = None
+    host: ToolHost = field(default_factory=ToolHost)
 
     @property
     def cwd(self) -> str:
@@ -274,8 +251,10 @@ class ToolEnv:
 class Tool(ABC):
     """Subclasses say what they take in `Input`, a frozen Struct whose defaults are filled in before hooks look.
 
-    `read_only` tools change nothing (they need no permission); `within_session` ones change nothing but the session
-    itself (nor do they); `concurrency_safe` calls of one turn may run at once.
+    A tool has its class's name, and its docstring tells the model what it is for, unless it has a `name` and a
+    `description` of its own. `read_only` tools change nothing (they need no permission, and run at once with others);
+    `within_session` ones change nothing but the session itself (no permission either); calls of `concurrency_safe`
+    ones in one turn may run at once.
     """
 
     name: ClassVar[str]
@@ -285,10 +264,17 @@ class Tool(ABC):
     within_session: ClassVar[bool] = False
     concurrency_safe: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = getattr(cls, "name", cls.__name__)
+        cls.description = getattr(cls, "description", " ".join((cls.__doc__ or "").split()))
+
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON Schema the model is given."""
-        return schema_of(self.Input)
+        """The JSON Schema the model is given: closed against unknown names."""
+        schema = {**schema_of(self.Input), "additionalProperties": False}
+        schema.pop("title", None)
+        return schema
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -297,24 +283,25 @@ class Tool(ABC):
 
     def validate(self, given: Any) -> dict[str, Any]:
         """The input with defaults filled in; raises `ToolInputInvalid` saying every problem the model can fix."""
-        return validate(self.name, self.Input, given)
+        check_object(self.name, given)
+        known = {field.encode_name: field for field in structs.fields(self.Input)}
+        missing = [name for name, field in known.items() if field.required and name not in given]
+        issues = [f"The required parameter `{name}` is missing" for name in missing]
+        issues += [issue for name, field in known.items() if name in given and (issue := _issue(field, given[name]))]
+        issues += [f"An unexpected parameter `{name}` was provided" for name in given if name not in known]
+        if issues:
+            raise ToolInputInvalid(self.name, issues)
+        defaults = {name: field.default for name, field in known.items() if field.default not in (NODEFAULT, UNSET)}
+        return {**given, **{name: value for name, value in defaults.items() if name not in given}}
 
     def rewritten(self, given: dict[str, Any]) -> dict[str, Any]:
         """An input that a hook or the host has written, validated; what the tool does not know of it is left out."""
-        known = {field.encode_name for field in msgspec.structs.fields(self.Input)}
+        known = {field.encode_name for field in structs.fields(self.Input)}
         return self.validate({name: value for name, value in given.items() if name in known})
-
-    def parse(self, valid: Mapping[str, Any]) -> Any:
-        """The validated input as the tool's own `Input`."""
-        return msgspec.convert(valid, self.Input)
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         """Why this call cannot work as things stand, or None; asked after `validate` and before any hook."""
         return None
-
-    def is_read_only(self, valid: Mapping[str, Any]) -> bool:
-        """Whether this very call changes nothing."""
-        return self.read_only
 
     @abstractmethod
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:

@@ -21,8 +21,6 @@ from hookline.core.interpreter import temporary_folder
 from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.sandbox.policy import Policy
 
-__all__ = ["Bash", "TaskStop"]
-
 OUTPUT_LIMIT = 30_000
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
@@ -30,26 +28,24 @@ MAX_TIMEOUT_MS = 600_000
 SILENT = {"cd", "mkdir", "mv", "cp", "rm", "touch", "chmod", "chown", "ln", "export", "unset", "kill"}
 
 
-class BashInput(Struct, frozen=True):
-    command: Annotated[str, Meta(description="the command to run")]
-    timeout: Annotated[float, Meta(description="milliseconds, at most 600000; 120000 if left out")] | UnsetType = UNSET
-    description: Annotated[str, Meta(description="what the command does, in a few words")] | UnsetType = UNSET
-    run_in_background: Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType = (
-        UNSET
-    )
-    # accepted because Claude's models may send it; there is no sandbox here
-    no_sandbox: bool | UnsetType = field(default=UNSET, name="dangerouslyDisableSandbox")
-
-
 class Bash(Tool):
-    """Runs a shell command in the session's directory."""
+    """Run a command in bash.
 
-    name = "Bash"
-    description = (
-        "Run a command in bash. The working directory is kept between calls; shell variables are not. "
-        "Standard output and standard error come back joined; long output is cut in the middle."
-    )
-    Input = BashInput
+    The working directory is kept between calls; shell variables are not. Standard output and standard error come back
+    joined; long output is cut in the middle.
+    """
+
+    class Input(Struct, frozen=True):
+        command: Annotated[str, Meta(description="the command to run")]
+        timeout: Annotated[float, Meta(description="milliseconds, at most 600000; 120000 if left out")] | UnsetType = (
+            UNSET
+        )
+        description: Annotated[str, Meta(description="what the command does, in a few words")] | UnsetType = UNSET
+        run_in_background: (
+            Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType
+        ) = UNSET
+        # accepted because Claude's models may send it; there is no sandbox here
+        no_sandbox: bool | UnsetType = field(default=UNSET, name="dangerouslyDisableSandbox")
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Run it; a command that fails is an error whose first line is its exit code."""
@@ -61,19 +57,23 @@ class Bash(Tool):
         folder = env.cwd if Path(env.cwd).is_dir() else env.state.project_dir  # noqa: ASYNC240 - one look at the disk
         variables = {**(env.environ or os.environ), "CLAUDECODE": "1", "PWD": env.cwd}
         shell = Shell(line, folder, variables, env.state.env_files, held)
-        if given.get("run_in_background"):
-            return await in_background(shell, given, env)
-        sink = BoundedOutput(OUTPUT_LIMIT)
-        seconds = min(given.get("timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS) / 1000
         try:
+            if given.get("run_in_background"):
+                job = env.state.jobs.start(shell, given.get("description") or given["command"])
+                told = f"Command running in background with ID: {job.id}. Output is being written to: {job.output}"
+                return ToolResult(told, {**response(given["command"]), "backgroundTaskId": job.id})
             shell.start()
         except OSError as problem:
             return failure(f"cannot start the shell: {problem}")
+        sink = BoundedOutput(OUTPUT_LIMIT)
+        seconds = min(given.get("timeout") or DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS) / 1000
         try:
             async with asyncio.timeout(seconds):
-                code = await shell.read(sink, env.progress)
+                code = await shell.read(sink)
         except TimeoutError:
-            return timed_out(sink, seconds)
+            output = sink.text().rstrip("\n")
+            told = f"Command timed out after {seconds:g} s\n{output}".rstrip("\n")
+            return failure(told, {**response("", output), "interrupted": True})
         else:
             note = await follow(shell.final_cwd(), env)
             return finished(given["command"], code, sink.text().rstrip("\n"), note)
@@ -81,16 +81,12 @@ class Bash(Tool):
             await tidy(shell, env)
 
 
-class StopInput(Struct, frozen=True):
-    task_id: Annotated[str, Meta(description="the id that Bash gave")]
-
-
 class TaskStop(Tool):
-    """Ends a background command."""
+    """End a command that was started with run_in_background."""
 
-    name = "TaskStop"
-    description = "End a command that was started with run_in_background."
-    Input = StopInput
+    class Input(Struct, frozen=True):
+        task_id: Annotated[str, Meta(description="the id that Bash gave")]
+
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
@@ -113,36 +109,20 @@ def line_to_run(line: str, env: ToolEnv) -> tuple[str, Policy | None]:
     return line, reduce(Policy.intersected, policies) if policies else None
 
 
-async def in_background(shell: Shell, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-    """Start the command and tell the model where its output will be."""
-    try:
-        job = env.state.jobs.start(shell, given.get("description") or given["command"], env.tool_use_id)
-    except OSError as problem:
-        return failure(f"cannot start the shell: {problem}")
-    text = f"Command running in background with ID: {job.id}. Output is being written to: {job.output}"
-    return ToolResult(text, {**response(given["command"]), "backgroundTaskId": job.id})
-
-
 async def follow(cwd: str | None, env: ToolEnv) -> str:
     """Move the session to where the command ended; from outside the project it goes back, and the model is told."""
     old, root = env.cwd, env.state.project_dir
-    if cwd is None or Path(cwd) == real(old):
+    if cwd is None or cwd == os.path.realpath(old):  # noqa: ASYNC240 - one look at the disk
         return ""
     if env.agent_id is not None:  # every command of a subagent begins in the same place, as in Claude Code
         return f"\nShell cwd was reset to {old}"
     env.state.cwd = cwd  # hooks are told of the move with the session already there
-    if env.cwd_changed:
-        await env.cwd_changed(old, cwd)
-    if Path(cwd).is_relative_to(real(root)):
+    await env.host.cwd_changed(old, cwd)
+    if Path(cwd).is_relative_to(os.path.realpath(root)):  # noqa: ASYNC240 - and another
         env.state.cwd = cwd
         return ""
     env.state.cwd = root
     return f"\nShell cwd was reset to {root}"
-
-
-def real(path: str) -> Path:
-    """A path without links, as the shell's `pwd -P` prints it."""
-    return Path(os.path.realpath(path))
 
 
 async def tidy(shell: Shell, env: ToolEnv) -> None:
@@ -164,20 +144,8 @@ def finished(command: str, code: int, output: str, note: str) -> ToolResult:
     return ToolResult(told or "(Bash completed with no output)", response(command, output, note))
 
 
-def timed_out(sink: BoundedOutput, seconds: float) -> ToolResult:
-    """What a command that had to be killed comes to."""
-    output = sink.text().rstrip("\n")
-    told = f"Command timed out after {seconds:g} s\n{output}".rstrip("\n")
-    return failure(told, {**response("", output), "interrupted": True})
-
-
 def response(command: str, stdout: str = "", stderr: str = "") -> dict[str, Any]:
     """The result as hooks see it (`tool_response`)."""
     first = re.match(r"\s*([\w./-]+)", command)
-    return {
-        "stdout": stdout,
-        "stderr": stderr,
-        "interrupted": False,
-        "isImage": False,
-        "noOutputExpected": first is not None and first[1] in SILENT,
-    }
+    silent = first is not None and first[1] in SILENT
+    return {"stdout": stdout, "stderr": stderr, "interrupted": False, "isImage": False, "noOutputExpected": silent}

@@ -20,9 +20,9 @@ from typing import IO, Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure, json_type
+from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, check_object, failure
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
-from hookline.errors import HooklineError, McpError, MissingExtra, ToolInputInvalid, extra
+from hookline.errors import HooklineError, McpError, MissingExtra, extra
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
@@ -230,9 +230,9 @@ class McpServer:
         from mcp_types import ElicitResult
 
         request = params.model_dump(mode="json", by_alias=True, exclude_none=True)
-        answer: dict[str, Any] = {"action": "cancel"}
-        if self.env is not None and self.env.elicit is not None:
-            answer = await self.env.elicit(self.name, request)
+        answer: dict[str, Any] = (
+            {"action": "cancel"} if self.env is None else await self.env.host.elicit(self.name, request)
+        )
         return ElicitResult(action=answer.get("action", "cancel"), content=answer.get("content"))
 
 
@@ -258,11 +258,8 @@ class McpTool(Tool):
 
     def validate(self, given: Any) -> dict[str, Any]:
         """An object; whether it fits is for the server to say."""
-        if not isinstance(given, dict):
-            raise ToolInputInvalid(
-                self.name, [f"The input is expected as `object` but provided as `{json_type(given)}`"]
-            )
-        return given
+        check_object(self.name, given)
+        return dict(given)
 
     rewritten = validate
 

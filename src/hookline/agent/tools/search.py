@@ -17,8 +17,6 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import BoundedOutput, find_helper
 from hookline.errors import HooklineError
 
-__all__ = ["Glob", "Grep", "walk"]
-
 MOST_FILES = 100
 DEFAULT_HEAD = 250
 OUTPUT_LIMIT = 20_000
@@ -30,22 +28,17 @@ NO_RIPGREP = (
 )
 
 
-class GlobInput(Struct, frozen=True):
-    pattern: Annotated[str, Meta(description="such as `**/*.py`")]
-    path: Annotated[str, Meta(description="where to look; the working directory if left out")] | UnsetType = UNSET
-
-
 class Glob(Tool):
-    """Finds files by name, the longest untouched first."""
+    """Find files by a pattern such as `src/**/*.py`."""
 
-    name = "Glob"
-    description = "Find files by a pattern such as `src/**/*.py`."
-    Input = GlobInput
+    class Input(Struct, frozen=True):
+        pattern: Annotated[str, Meta(description="such as `**/*.py`")]
+        path: Annotated[str, Meta(description="where to look; the working directory if left out")] | UnsetType = UNSET
+
     read_only = True
-    concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Names relative to the working directory, at most a hundred."""
+        """Names relative to the working directory, at most a hundred, the longest untouched first."""
         began, root = monotonic(), env.path(given.get("path") or ".")
         if not root.is_dir():
             return failure(f"Directory does not exist: {root}")
@@ -58,34 +51,29 @@ class Glob(Tool):
         return ToolResult("\n".join(shown) + note or "No files found", response)
 
 
-class GrepInput(Struct, frozen=True):
-    pattern: Annotated[str, Meta(description="a regular expression")]
-    path: Annotated[str, Meta(description="file or folder; the working directory if left out")] | UnsetType = UNSET
-    glob: Annotated[str, Meta(description="only files whose name matches")] | UnsetType = UNSET
-    output_mode: Literal["content", "files_with_matches", "count"] | UnsetType = UNSET
-    before: Annotated[float, Meta(description="lines before a match")] | UnsetType = field(default=UNSET, name="-B")
-    after: Annotated[float, Meta(description="lines after a match")] | UnsetType = field(default=UNSET, name="-A")
-    around: Annotated[float, Meta(description="lines around a match")] | UnsetType = field(default=UNSET, name="-C")
-    context: Annotated[float, Meta(description="lines around a match")] | UnsetType = UNSET
-    numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(
-        default=UNSET, name="-n"
-    )
-    ignore_case: bool | UnsetType = field(default=UNSET, name="-i")
-    only: Annotated[bool, Meta(description="only the matching part")] | UnsetType = field(default=UNSET, name="-o")
-    type: Annotated[str, Meta(description="a kind of file: py, js, rust, …")] | UnsetType = UNSET
-    head_limit: Annotated[float, Meta(description="at most this many lines; 0 for all")] | UnsetType = UNSET
-    offset: Annotated[float, Meta(description="lines to skip first")] | UnsetType = UNSET
-    multiline: Annotated[bool, Meta(description="let the pattern span lines")] | UnsetType = UNSET
-
-
 class Grep(Tool):
-    """Finds text in files."""
+    """Search files for a regular expression: names of matching files, the lines themselves, or counts."""
 
-    name = "Grep"
-    description = "Search files for a regular expression: names of matching files, the lines themselves, or counts."
-    Input = GrepInput
+    class Input(Struct, frozen=True):
+        pattern: Annotated[str, Meta(description="a regular expression")]
+        path: Annotated[str, Meta(description="file or folder; the working directory if left out")] | UnsetType = UNSET
+        glob: Annotated[str, Meta(description="only files whose name matches")] | UnsetType = UNSET
+        output_mode: Literal["content", "files_with_matches", "count"] | UnsetType = UNSET
+        before: Annotated[float, Meta(description="lines before a match")] | UnsetType = field(default=UNSET, name="-B")
+        after: Annotated[float, Meta(description="lines after a match")] | UnsetType = field(default=UNSET, name="-A")
+        around: Annotated[float, Meta(description="lines around a match")] | UnsetType = field(default=UNSET, name="-C")
+        context: Annotated[float, Meta(description="lines around a match")] | UnsetType = UNSET
+        numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(
+            default=UNSET, name="-n"
+        )
+        ignore_case: bool | UnsetType = field(default=UNSET, name="-i")
+        only: Annotated[bool, Meta(description="only the matching part")] | UnsetType = field(default=UNSET, name="-o")
+        type: Annotated[str, Meta(description="a kind of file: py, js, rust, …")] | UnsetType = UNSET
+        head_limit: Annotated[float, Meta(description="at most this many lines; 0 for all")] | UnsetType = UNSET
+        offset: Annotated[float, Meta(description="lines to skip first")] | UnsetType = UNSET
+        multiline: Annotated[bool, Meta(description="let the pattern span lines")] | UnsetType = UNSET
+
     read_only = True
-    concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Search it; an invalid expression says where it is wrong."""
@@ -99,8 +87,9 @@ class Grep(Tool):
             lines = await _ripgrep(program, given, root, env.cwd)
         except HooklineError as problem:
             return failure(str(problem))
-        mode = given.get("output_mode", "files_with_matches")
-        return SHOW[mode](lines, _window(lines, given))
+        start, most = int(given.get("offset") or 0), int(given.get("head_limit", DEFAULT_HEAD))
+        shown = lines[start : start + most] if most else lines[start:]
+        return SHOW[given.get("output_mode", "files_with_matches")](lines, shown)
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -189,11 +178,6 @@ def _flags(given: dict[str, Any]) -> list[str]:
     ]
     flags += [f"--glob={given['glob']}"] if given.get("glob") else []
     return flags + ([f"--type={given['type']}"] if given.get("type") else [])
-
-
-def _window(lines: list[str], given: dict[str, Any]) -> list[str]:
-    start, most = int(given.get("offset") or 0), int(given.get("head_limit", DEFAULT_HEAD))
-    return lines[start : start + most] if most else lines[start:]
 
 
 def _bounded(lines: list[str]) -> str:

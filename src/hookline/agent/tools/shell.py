@@ -2,6 +2,9 @@
 
 The shell tells its final directory through a pipe of its own, so no temporary file is needed and the command cannot be
 confused with it. Exports that hooks wrote into CLAUDE_ENV_FILE scripts are read before the command.
+
+`Jobs` are commands that go on while the conversation does, started by Bash's `run_in_background`: their output goes to
+a file the model can read, and nothing of them outlives the session.
 """
 
 from __future__ import annotations
@@ -12,10 +15,14 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
+from typing import Any
 
 from hookline.core.interpreter import temporary_folder
 from hookline.core.paths import inside_any
@@ -25,8 +32,6 @@ from hookline.processes.exits import watch, when_gone
 from hookline.processes.tree import MARKER, Group, new_marker
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.warm import WarmLine, WarmStarter
-
-__all__ = ["BoundedOutput", "Shell"]
 
 READ_SIZE = 1 << 16
 #: how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
@@ -100,7 +105,10 @@ class Shell:
         if sink is None:
             self._output, sink = os.pipe()
         number = tell_cwd if self._held is None else CONFINED_TELL
-        words = [shell_path(), "-c", script(self.command, self._env_files, number)]
+        # exports first, then the command itself, then where it ended, if it went well
+        exports = "".join(f". {shlex.quote(str(path))}\n" for path in self._env_files if path.is_file())
+        script = f"{exports}eval {shlex.quote(self.command)} {number}>&- && pwd -P >&{number}\n"
+        words = [shell_path(), "-c", script]
         try:
             if self._held is None:
                 self._run(words, sink, tell_cwd)
@@ -144,12 +152,7 @@ class Shell:
         assert self._exit is not None, "start it first"
         return self._exit
 
-    @property
-    def group(self) -> Group:
-        """Everything the command started."""
-        return Group(self._pid, self._marker)
-
-    async def read(self, sink: BoundedOutput, progress: Callable[[str, str], None] | None = None) -> int:
+    async def read(self, sink: BoundedOutput) -> int:
         """Feed the output to `sink` until the command ends; its exit code."""
         assert self._output is not None, "started with a pipe"
         loop, fd = asyncio.get_running_loop(), self._output
@@ -158,8 +161,6 @@ class Shell:
         def take() -> None:
             data = os.read(fd, READ_SIZE)
             sink.feed(data)
-            if data and progress:
-                progress("stdout", data.decode("utf-8", "replace"))
             if not data and not closed.done():
                 loop.remove_reader(fd)
                 closed.set_result(None)
@@ -190,7 +191,7 @@ class Shell:
 
     async def end(self) -> None:
         """End the command and everything it started; being cancelled meanwhile does not leave it half done."""
-        ending = asyncio.ensure_future(self.group.end(self.exit))
+        ending = asyncio.ensure_future(Group(self._pid, self._marker).end(self.exit))
         cancelled = False
         while not ending.done():
             try:
@@ -229,16 +230,98 @@ def line_end(line: WarmLine, loop: asyncio.AbstractEventLoop) -> asyncio.Future[
     return future
 
 
+@dataclass
+class Job:
+    """One background command; `status` is `running`, `completed`, `failed` or `killed`."""
+
+    id: str
+    command: str
+    output: Path
+    description: str = ""
+    status: str = "running"
+    exit_code: int | None = None
+    shell: Shell | None = field(default=None, repr=False)
+
+    def summary(self) -> dict[str, Any]:
+        """The job as Stop hooks are told of it (`background_tasks`)."""
+        about = {"id": self.id, "type": "shell", "status": self.status}
+        return {**about, "description": self.description, "command": self.command}
+
+
+class Jobs:
+    """The session's background commands, and who starts its confined ones; `on_done` is told when one has ended."""
+
+    def __init__(self) -> None:
+        self.on_done: Callable[[Job], None] | None = None
+        self.starter: WarmStarter = WarmStarter()
+        self._jobs: dict[str, Job] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._strays: list[Shell] = []
+        self._folder: Path | None = None
+
+    def start(self, shell: Shell, description: str = "") -> Job:
+        """Start a command and return at once."""
+        name = "b" + token_hex(4)
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="hookline-jobs-"))
+        job = Job(name, shell.command, self._folder / f"{name}.output", description, shell=shell)
+        with job.output.open("wb") as sink:
+            shell.start(stdout=sink.fileno())
+        self._jobs[name] = job
+        watcher = asyncio.create_task(self._watch(job, shell), name=f"job {name}")
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        return job
+
+    def get(self, id: str) -> Job | None:
+        """The job of that id, if there is one."""
+        return self._jobs.get(id)
+
+    def running(self) -> list[Job]:
+        """The jobs that still go on."""
+        return [job for job in self._jobs.values() if job.status == "running"]
+
+    async def stop(self, id: str) -> Job | None:
+        """End a job with everything it started; None when there is none of that id."""
+        job = self._jobs.get(id)
+        if job and job.status == "running" and job.shell:
+            job.status = "killed"
+            await job.shell.end()
+        return job
+
+    def leave(self, shell: Shell) -> None:
+        """Remember a command that ended while something it started goes on (`server &`)."""
+        self._strays.append(shell)
+
+    async def aclose(self) -> None:
+        """End what still runs, wait for it, remove the outputs."""
+        await asyncio.gather(*(self.stop(job.id) for job in self.running()))
+        if self._watchers:
+            await asyncio.wait(set(self._watchers))
+        strays, self._strays = self._strays, []
+        await asyncio.gather(*(shell.end() for shell in strays))
+        await asyncio.to_thread(self.starter.close)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    async def _watch(self, job: Job, shell: Shell) -> None:
+        job.exit_code = await shell.wait()
+        shell.close()
+        if shell.left_something():
+            self.leave(shell)
+        if job.status == "running":
+            job.status = "completed" if job.exit_code == 0 else "failed"
+        if self.on_done:
+            self.on_done(job)
+
+
+# -- programs of our own use ---------------------------------------------------------------------------------------
+
+
 @cache
 def shell_path() -> str:
     """The shell: bash where there is one, since models write bash; else sh."""
     return find_helper("bash", os.getcwd()) or "/bin/sh"  # noqa: PTH109
-
-
-def script(command: str, env_files: Sequence[Path], cwd_fd: int) -> str:
-    """The command as the shell runs it: exports first, then itself, then where it ended, if it went well."""
-    exports = "".join(f". {shlex.quote(str(path))}\n" for path in env_files if path.is_file())
-    return f"{exports}eval {shlex.quote(command)} {cwd_fd}>&- && pwd -P >&{cwd_fd}\n"
 
 
 @cache

@@ -26,8 +26,6 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.errors import ModelError
 from hookline.runners.addresses import address_of
 
-__all__ = ["WebFetch", "WebSearch"]
-
 MOST_URL = 2000
 MOST_BYTES = 10 << 20
 MOST_TEXT = 100_000
@@ -56,20 +54,16 @@ To read it, call WebFetch again with url: "{target}" and prompt: "{prompt}"
 """
 
 
-class WebFetchInput(Struct, frozen=True):
-    url: Annotated[str, Meta(description="the page's whole address")]
-    prompt: Annotated[str, Meta(description="what you want to know from the page")]
-
-
 class WebFetch(Tool):
-    """Reads a page and answers a question about it."""
+    """Fetch a page of the web and answer a question about its content.
 
-    name = "WebFetch"
-    description = (
-        "Fetch a page of the web and answer a question about its content. http becomes https; a redirect to another "
-        "host is told to you and not followed."
-    )
-    Input = WebFetchInput
+    http becomes https; a redirect to another host is told to you and not followed.
+    """
+
+    class Input(Struct, frozen=True):
+        url: Annotated[str, Meta(description="the page's whole address")]
+        prompt: Annotated[str, Meta(description="what you want to know from the page")]
+
     concurrency_safe = True
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
@@ -166,29 +160,19 @@ def _charset(kind: str) -> str:
 async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
     if len(content) > MOST_TEXT:
         content = f"{content[:MOST_TEXT]}\n\n[the page goes on; the rest was cut off]"
-    if env.ask_model is None:
-        return content
     request = ModelRequest(messages=(User.of(ABOUT_PAGE.format(content=content, prompt=prompt)),))
-    said = await env.ask_model(request, small=True)
-    return said.text or "(the model said nothing about the page)"
+    said = await env.host.ask_model(request, small=True)
+    return content if said is None else said.text or "(the model said nothing about the page)"
 
 
 def _about(url: str, status: int, size: int, answer: str, started: float) -> dict[str, Any]:
-    return {
-        "bytes": size,
-        "code": status,
-        "codeText": _phrase(status),
-        "result": answer,
-        "durationMs": round((time.monotonic() - started) * 1000),
-        "url": url,
-    }
+    took = round((time.monotonic() - started) * 1000)
+    answered = {"bytes": size, "code": status, "codeText": _phrase(status), "result": answer}
+    return {**answered, "durationMs": took, "url": url}
 
 
 def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
+    return HTTPStatus(status).phrase if status in list(HTTPStatus) else ""
 
 
 # -- whom to ask -------------------------------------------------------------------------------------------------
@@ -250,18 +234,14 @@ MOST_SEARCHES = 8
 SEARCHING = "You are an assistant for performing a web search tool use"
 
 
-class WebSearchInput(Struct, frozen=True):
-    query: Annotated[str, Meta(min_length=2, description="what to search for")]
-    allowed_domains: Annotated[list[str], Meta(description="results from these domains only")] | UnsetType = UNSET
-    blocked_domains: Annotated[list[str], Meta(description="no results from these domains")] | UnsetType = UNSET
-
-
 class WebSearch(Tool):
-    """Searches the web with the tool that the model's own server has."""
+    """Search the web; what was found, with links. Name the links you used as sources in your answer."""
 
-    name = "WebSearch"
-    description = "Search the web; what was found, with links. Name the links you used as sources in your answer."
-    Input = WebSearchInput
+    class Input(Struct, frozen=True):
+        query: Annotated[str, Meta(min_length=2, description="what to search for")]
+        allowed_domains: Annotated[list[str], Meta(description="results from these domains only")] | UnsetType = UNSET
+        blocked_domains: Annotated[list[str], Meta(description="no results from these domains")] | UnsetType = UNSET
+
     concurrency_safe = True
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
@@ -273,19 +253,19 @@ class WebSearch(Tool):
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Let the server search; a server that cannot says so."""
         problem = await self.check(given, env)
-        if problem or env.ask_model is None:
-            return failure(problem or "web search is not available here")
+        if problem:
+            return failure(problem)
         query, started = given["query"], time.monotonic()
         limits = {name: given[name] for name in ("allowed_domains", "blocked_domains") if given.get(name)}
         tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": MOST_SEARCHES, **limits}
-        request = ModelRequest(
-            messages=(User.of(f"Perform a web search for the query: {query}"),), system=(SEARCHING,),
-            server_tools=(tool,),
-        )  # fmt: skip
+        prompt = User.of(f"Perform a web search for the query: {query}")
+        request = ModelRequest(messages=(prompt,), system=(SEARCHING,), server_tools=(tool,))
         try:
-            said = await env.ask_model(request, small=False)
+            said = await env.host.ask_model(request, small=False)
         except ModelError as error:
             return failure(f"web search is not available: {error}")
+        if said is None:
+            return failure("web search is not available here")
         found = [one for block in said.message.content if (one := _found(block)) is not None]
         if not any(isinstance(one, dict) for one in found):
             return failure("web search is not available: the model's server did not search")

@@ -18,22 +18,15 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, Worktree, failu
 from hookline.agent.tools.shell import find_helper, git_environ
 from hookline.errors import HooklineError
 
-__all__ = ["EnterWorktree", "ExitWorktree"]
-
 NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
 
-class EnterInput(Struct, frozen=True):
-    name: Annotated[str, Meta(description="a name for the new worktree; made up if left out")] | UnsetType = UNSET
-    path: Annotated[str, Meta(description="an existing worktree to go to instead")] | UnsetType = UNSET
-
-
 class EnterWorktree(Tool):
-    """Moves the session into a worktree."""
+    """Create a git worktree and go on working in it, or go to an existing one."""
 
-    name = "EnterWorktree"
-    description = "Create a git worktree and go on working in it, or go to an existing one."
-    Input = EnterInput
+    class Input(Struct, frozen=True):
+        name: Annotated[str, Meta(description="a name for the new worktree; made up if left out")] | UnsetType = UNSET
+        path: Annotated[str, Meta(description="an existing worktree to go to instead")] | UnsetType = UNSET
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         """One worktree at a time, with a name that can be a folder."""
@@ -56,17 +49,12 @@ class EnterWorktree(Tool):
         return ToolResult(said, {"worktreePath": worktree.path, "worktreeBranch": worktree.branch, "message": said})
 
 
-class ExitInput(Struct, frozen=True):
-    action: Annotated[Literal["keep", "remove"], Meta(description="whether the worktree stays on disk")]
-    discard_changes: Annotated[bool, Meta(description="remove it even with unsaved work")] | UnsetType = UNSET
-
-
 class ExitWorktree(Tool):
-    """Moves the session back to where it was."""
+    """Leave the worktree and go back; `remove` deletes it, unless it holds work that would be lost."""
 
-    name = "ExitWorktree"
-    description = "Leave the worktree and go back; `remove` deletes it, unless it holds work that would be lost."
-    Input = ExitInput
+    class Input(Struct, frozen=True):
+        action: Annotated[Literal["keep", "remove"], Meta(description="whether the worktree stays on disk")]
+        discard_changes: Annotated[bool, Meta(description="remove it even with unsaved work")] | UnsetType = UNSET
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         return None if env.state.worktree else "No active worktree session to exit"
@@ -89,7 +77,7 @@ class ExitWorktree(Tool):
 
 async def _created(given: dict[str, Any], env: ToolEnv) -> Worktree:
     name = given.get("name") or f"w-{token_hex(3)}"
-    made = await env.worktree_create(name) if env.worktree_create else None
+    made = await env.host.worktree_create(name)
     if made is not None:
         return Worktree(made, "", env.cwd, env.state.project_dir, by_hook=True)
     path = Path(env.state.project_dir, ".claude", "worktrees", name.replace("/", "+"))
@@ -114,7 +102,8 @@ async def _removed(worktree: Worktree, env: ToolEnv, *, discard: bool) -> str | 
         return "The worktree was there before this session; use action `keep`"
     try:
         if worktree.by_hook:
-            return await env.worktree_remove(worktree.path) if env.worktree_remove else None
+            await env.host.worktree_remove(worktree.path)
+            return None
         unsaved = await _git(worktree.path, "status", "--porcelain")
         ahead = await _git(worktree.path, "rev-list", "HEAD", "--not", "--exclude", worktree.branch, "--branches")
         if (unsaved or ahead) and not discard:

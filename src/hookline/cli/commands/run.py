@@ -88,8 +88,7 @@ def version() -> str:
 
 
 async def _run(options: RunOptions, write: Write) -> int:
-    from hookline.agent.factory import make
-    from hookline.agent.settings_reload import keep_up
+    from hookline.agent.factory import keep_up, make
     from hookline.cli.repl import shown_on
 
     caught = _Caught()
@@ -154,12 +153,11 @@ def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
 
 async def _enter_worktree(made: AgentBundle, name: str) -> None:
     """Work in a worktree of the project, made for this session."""
-    from hookline.agent.tool_host import build_tool_env
     from hookline.agent.tools.worktree import EnterWorktree
     from hookline.errors import AgentError
 
     conversation = made.agent.conversation
-    result = await EnterWorktree().run({"name": name} if name else {}, build_tool_env(conversation, ""))
+    result = await EnterWorktree().run({"name": name} if name else {}, conversation.hosted_env(""))
     if result.is_error:
         raise AgentError(str(result.content))
     made.agent.session.project_dir = conversation.state.project_dir

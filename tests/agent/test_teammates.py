@@ -10,7 +10,7 @@ import pytest
 from hookline import Hooks, deny, keep_going
 from hookline.agent import Team
 from hookline.agent.messages import User
-from hookline.agent.subagents.subagents import MOST_SENT_BACK
+from hookline.agent.subagents import MOST_SENT_BACK
 from hookline.errors import AgentError
 from hookline.events import Event, TaskCompleted, TeammateIdle
 from hookline.replies import Reply

@@ -8,9 +8,8 @@ A teammate has a name, works through the shared task list, and is asked by Teamm
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager, closing, nullcontext
 from secrets import token_hex
 from typing import Any
 
@@ -18,16 +17,15 @@ from msgspec import structs
 
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
-from hookline.agent.messages import User
+from hookline.agent.messages import TurnEnd, User
 from hookline.agent.models.choose import resolve
 from hookline.agent.session.lifecycle import instructions_told
-from hookline.agent.session.results import TurnEnd
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
-from hookline.agent.tool_host import task_block_reason
 from hookline.agent.tools import Task, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
-from hookline.events import SubagentStart, TaskCompleted, TeammateIdle
+from hookline.events import SubagentStart, TaskCompleted, TaskCreated, TeammateIdle
+from hookline.replies import Decision
 
 DEFAULT_KIND = "general-purpose"
 DEEPEST = 5
@@ -47,40 +45,39 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
     if given.get("name") in parent.session.teammates:
         return failure(f"a teammate named `{given['name']}` is at work already; choose another name")
     conversation = _conversation(parent, definition, given, tool_use_id)
-    if _goes_on_alone(definition, given):
+    # said in the call, else in the definition, else it runs in the background, as in Claude Code
+    alone = given.get("name") or given.get("run_in_background", definition.background is not False)
+    if alone:
         return _in_background(conversation, definition, given)
-    with _books(conversation):
+    with _closing(conversation):
         return _told(conversation, given, await _work(conversation, given["prompt"]))
-
-
-def _goes_on_alone(definition: AgentDefinition, given: dict[str, Any]) -> bool:
-    """Whether it runs in the background: said in the call, else in the definition, else yes, as in Claude Code."""
-    if given.get("name"):
-        return True
-    if "run_in_background" in given:
-        return bool(given["run_in_background"])
-    return definition.background is not False
 
 
 def _conversation(
     parent: Conversation, definition: AgentDefinition, given: dict[str, Any], tool_use_id: str
 ) -> Conversation:
     agent_id = "a" + token_hex(8)
-    session = parent.session
+    session, about = parent.session, given.get("description")
     main = parent.main_transcript or (parent.transcript.path if parent.transcript else None)
-    path = subagent_path(main, agent_id) if main else None
+    transcript = None
+    if main:
+        mirror = parent.transcript.mirror if parent.transcript else None
+        path = subagent_path(main, agent_id)
+        transcript = Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
+        described = {"agentType": definition.name, "description": about, "toolUseId": tool_use_id}
+        nested = {"parentAgentId": parent.agent_id} if parent.agent_id else {}
+        transcript.describe({**described, "spawnDepth": parent.depth + 1, **nested})
     model = str(given.get("model") or definition.model)
-    about = {"agentType": definition.name, "description": given.get("description"), "toolUseId": tool_use_id}
     return Conversation(
         session=session,
         state=parent.state.fork(),
-        transcript=_transcript(parent, path, agent_id, about) if path else None,
+        transcript=transcript,
         agent_id=agent_id,
         agent_type=definition.name,
         parent_tool_use_id=tool_use_id,
-        description=given.get("description"),
+        description=about,
         prompt_id=parent.prompt_id,
-        model="" if model == "inherit" else resolve(model, session.environ) if model else "",
+        model=resolve(model, session.environ) if model not in ("", "inherit") else "",
         system=(definition.prompt,) if definition.prompt else session.system,
         tools=definition.allowed(session.tools),
         main_transcript=main,
@@ -91,60 +88,39 @@ def _conversation(
     )
 
 
-def _transcript(parent: Conversation, path: Path, agent_id: str, about: dict[str, Any]) -> Transcript:
-    session, mirror = parent.session, parent.transcript.mirror if parent.transcript else None
-    transcript = Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
-    nested = {"parentAgentId": parent.agent_id} if parent.agent_id else {}
-    transcript.describe({**about, "spawnDepth": parent.depth + 1, **nested})
-    return transcript
-
-
 async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     """Begin, and take turns until it may rest."""
     verdict = await conversation.fire(SubagentStart, description=conversation.description)
     if verdict.blocked:
-        return TurnEnd(
-            reason="hook_stopped", is_error=True, text=f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
-        )
+        why = f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
+        return TurnEnd(reason="hook_stopped", is_error=True, text=why)
     conversation.add(User.of(prompt))
     conversation.remind_of_context(verdict)
+    # hooks hear, by SubagentStop, of one that did not come to its end by itself, and cannot send it back
     try:
         ending, _ = await run_turn(conversation)
     except Exception as problem:
-        await _failed(conversation, f"{type(problem).__name__}: {problem}")
+        await subagent_stops(conversation, success=False, error=f"{type(problem).__name__}: {problem}")
         raise
     if ending.reason not in STOP_WAS_ASKED:
-        await _failed(conversation, "\n".join(ending.errors) or ending.reason)
+        why = "\n".join(ending.errors) or ending.reason
+        await subagent_stops(conversation, success=False, error=why)
     return ending
 
 
-async def _failed(conversation: Conversation, problem: str) -> None:
-    """SubagentStop for one that did not come to its end by itself: hooks hear of it, and cannot send it back."""
-    await subagent_stops(conversation, success=False, error=problem)
-
-
-@contextmanager
-def _books(conversation: Conversation) -> Iterator[None]:
+def _closing(conversation: Conversation) -> AbstractContextManager[object]:
     """Its transcript is closed when its work is over, however that ends."""
-    try:
-        yield
-    finally:
-        if conversation.transcript is not None:
-            conversation.transcript.close()
+    return closing(conversation.transcript) if conversation.transcript is not None else nullcontext()
 
 
 def _told(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> ToolResult:
     problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
     text = ending.text or problems or "(the agent said nothing)"
     failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
-    response = {
-        "status": "failed" if failed else "completed",
-        "prompt": given["prompt"],
-        "agentId": conversation.agent_id,
-        "agentType": conversation.agent_type,
-        "content": [{"type": "text", "text": text}],
-    }
-    return ToolResult([{"type": "text", "text": text}], response, failed)
+    about = {"status": "failed" if failed else "completed", "prompt": given["prompt"]}
+    who = {"agentId": conversation.agent_id, "agentType": conversation.agent_type}
+    content = [{"type": "text", "text": text}]
+    return ToolResult(content, {**about, **who, "content": content}, failed)
 
 
 # -- in the background -------------------------------------------------------------------------------------------
@@ -160,35 +136,39 @@ def _in_background(conversation: Conversation, definition: AgentDefinition, give
     task.add_done_callback(conversation.session.working.discard)
     about = {"task_type": "local_agent", "subagent_type": definition.name, "description": given["description"]}
     _tell_host(conversation, "task_started", **about)
-    assert conversation.agent_id is not None
     response = {"status": "async_launched", "agentId": conversation.agent_id, "description": given["description"]}
-    return ToolResult([{"type": "text", "text": hook_messages.launched(conversation.agent_id)}], response)
+    told = f"The agent works in the background (id {conversation.agent_id}); you are told when it is done."
+    return ToolResult([{"type": "text", "text": told}], response)
 
 
 async def _alone(conversation: Conversation, given: dict[str, Any], work: Awaitable[TurnEnd]) -> None:
     """Work in the background: what breaks it is its ending, and the main agent is told."""
-    with _books(conversation):
+    with _closing(conversation):
         try:
             ending = await work
         except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
             ending = TurnEnd(reason="error", is_error=True, text=f"{type(problem).__name__}: {problem}")
-        _report(conversation, given, ending)
-
-
-def _report(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> None:
-    """Tell the main agent that a background agent is done."""
-    status = "failed" if ending.is_error else "completed"
-    text = ending.text or "\n".join(ending.errors)
-    assert conversation.agent_id is not None
-    output = str(conversation.transcript.path) if conversation.transcript else ""
-    _tell_host(conversation, "task_notification", status=status, summary=text, output_file=output)
-    summary = f'Agent "{given["description"]}" {status}'
-    conversation.session.inbox.put(hook_messages.notification(conversation.agent_id, status, summary, text))
+        status = "failed" if ending.is_error else "completed"
+        text = ending.text or "\n".join(ending.errors)
+        output = str(conversation.transcript.path) if conversation.transcript else ""
+        _tell_host(conversation, "task_notification", status=status, summary=text, output_file=output)
+        summary = f'Agent "{given["description"]}" {status}'
+        conversation.session.inbox.put(hook_messages.notification(str(conversation.agent_id), status, summary, text))
 
 
 def _tell_host(conversation: Conversation, subtype: str, **about: Any) -> None:
     task = {"task_id": conversation.agent_id, "tool_use_id": conversation.parent_tool_use_id}
     conversation.session.output.system(subtype, **task, **about)
+
+
+async def task_block_reason(
+    conversation: Conversation, kind: type[TaskCreated | TaskCompleted], task: Task
+) -> str | None:
+    """TaskCreated, TaskCompleted: a block refuses the step and says why."""
+    about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
+    team = conversation.session.id if task.owner in conversation.session.teammates else None
+    verdict = await conversation.fire(kind, **about, teammate_name=task.owner, team_name=team)
+    return hook_messages.reason_of(verdict) if verdict.decision is Decision.DENY else None
 
 
 async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:
@@ -228,7 +208,9 @@ class _Teammate:
         return await self._objection() or self._task() or await self._reason()
 
     async def _objection(self) -> str | None:
-        for task in self._in_progress():
+        for task in self.conversation.state.tasks.all():
+            if task.owner != self.name or task.status != "in_progress" or task.id in self.given_up:
+                continue
             why = await task_block_reason(self.conversation, TaskCompleted, task)
             if why is None:
                 self.conversation.state.tasks.put(structs.replace(task, status="completed"))
@@ -237,10 +219,6 @@ class _Teammate:
             else:
                 self.given_up.add(task.id)
         return None
-
-    def _in_progress(self) -> list[Task]:
-        mine = [task for task in self.conversation.state.tasks.all() if task.owner == self.name]
-        return [task for task in mine if task.status == "in_progress" and task.id not in self.given_up]
 
     def _task(self) -> str | None:
         task = self.conversation.state.tasks.claim(self.name)

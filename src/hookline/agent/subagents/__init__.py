@@ -1,1 +1,0 @@
-"""Agents that work for another agent: in the foreground, in the background, or as teammates."""
