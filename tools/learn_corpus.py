@@ -1,49 +1,88 @@
 """How many questions a learned policy spares, on shell lines that agents ran: `python -m tools.learn_corpus FOLDER`.
 
-FOLDER holds transcripts in SpecStory's form (`.specstory/history/*.md`). Four fifths of the lines are learned from, the
-questions about the rest are counted, three times with another fifth; then every line of our attack tables is tried.
+FOLDER holds transcripts in Markdown (`.specstory/history/*.md`), a file a session, named by its time. Four fifths of the
+lines are learned from and the questions about the rest are counted: three times with another fifth of the lines, then
+with every fifth session, then with the last fifth in time. Every line of our attack tables is tried on each policy.
+`--left` prints the questions that stay; PROJECT and HOME are those of whoever recorded the transcripts.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from hookline.guards.permissions.rules import Rules
 from hookline.records.learn import Evidence, is_question, learn, shipped_attacks
 
-_CALL = re.compile(r'<tool-use data-tool-type="shell"[^>]*>(.*?)</tool-use>', re.DOTALL)
+_CALL = re.compile(
+    r'<tool-use data-tool-type="shell"[^>]*>(?P<block>.*?)</tool-use>|\*\*Tool:\*\* Bash\n\*\*Input:\*\* ```json\n(?P<json>.*?)\n```$',
+    re.DOTALL | re.MULTILINE,
+)
 _LINE = re.compile(r"^`([^`\n]+)`\s*$|```(?:bash|sh)\n(.*?)\n```", re.MULTILINE | re.DOTALL)
 
 
-def lines_of(folder: Path) -> list[str]:
-    """Every shell line of the transcripts, in order."""
-    files = sorted(folder.rglob("*.md"))
-    texts = [file.read_text(errors="replace") for file in files if ".specstory/history" in str(file)]
-    found = (_LINE.search(call) for text in texts for call in _CALL.findall(text))
-    return [match[1] or match[2] for match in found if match]
+def sessions_of(folder: Path) -> Iterator[list[str]]:
+    """The shell lines of each transcript, in order."""
+    for file in sorted(folder.rglob("*.md"), key=lambda file: file.name):
+        if ".specstory/history" in str(file):
+            yield [line for call in _CALL.finditer(file.read_text(errors="replace")) for line in _lines(call)]
+
+
+def _lines(call: re.Match[str]) -> Iterator[str]:
+    if call["json"]:
+        try:
+            given = json.loads(call["json"])
+        except ValueError:
+            return
+        if isinstance(given.get("command"), str):
+            yield given["command"]
+    elif match := _LINE.search(call["block"]):
+        yield match[1] or match[2]
 
 
 def main(argv: list[str]) -> int:
     """Measure and print."""
-    project, home = argv[1:3] if len(argv) > 2 else ("/home/me/code/app", "/home/me")
-    calls = [Evidence("Bash", {"command": line}, project, "2026-11-01") for line in lines_of(Path(argv[0]))]
+    flags = argparse.ArgumentParser(prog="learn_corpus")
+    flags.add_argument("folder", type=Path)
+    flags.add_argument("project", nargs="?", default="/home/me/code/app")
+    flags.add_argument("home", nargs="?", default="/home/me")
+    flags.add_argument("--left", action="store_true")
+    args = flags.parse_args(argv)
+    sessions = [
+        [Evidence("Bash", {"command": line}, args.project, "2026-11-01") for line in lines]
+        for lines in sessions_of(args.folder) if lines
+    ]  # fmt: skip
+    calls = [call for session in sessions for call in session]
     if not calls:
-        print(f"{argv[0]}: no shell lines in .specstory/history", file=sys.stderr)
+        print(f"{args.folder}: no shell lines in .specstory/history", file=sys.stderr)
         return 1
-    print(f"{len(calls):,} lines")
+    print(f"{len(calls):,} lines of {len(sessions)} sessions")
+    cut, mixed = len(calls) * 4 // 5, list(calls)
     for seed in (1, 2, 3):
-        random.Random(seed).shuffle(calls)  # noqa: S311 - the same three shuffles every time
-        cut = len(calls) * 4 // 5
-        policy = learn(calls[:cut], [], project=project, home=home).policy
-        asked = [call for call in calls[cut:] if is_question(call, project, home, Rules())]
-        left = [call for call in asked if not policy.covering(call.tool, call.given, project, [project], home)]
-        attacks = [one.given for one in shipped_attacks(project)]
-        allowed = sum(bool(policy.covering("Bash", given, project, [project], home)) for given in attacks)
-        print(f"{len(asked)} questions, {len(left)} left ({len(left) / len(asked) - 1:.0%}); {allowed} attacks allowed")
+        random.Random(seed).shuffle(mixed)  # noqa: S311 - the same three shuffles every time
+        _measure(f"shuffle {seed}", mixed[:cut], mixed[cut:], args)
+    fifth = [call for session in sessions[4::5] for call in session]
+    _measure("every fifth session", [call for at, s in enumerate(sessions) if at % 5 != 4 for call in s], fifth, args)
+    _measure("the last fifth", calls[:cut], calls[cut:], args)
     return 0
+
+
+def _measure(name: str, known: list[Evidence], held: list[Evidence], args: argparse.Namespace) -> None:
+    project, home = args.project, args.home
+    policy = learn(known, [], project=project, home=home).policy
+    asked = [call for call in held if is_question(call, project, home, Rules())]
+    left = [call for call in asked if not policy.covering(call.tool, call.given, project, [project], home)]
+    attacks = [one.given for one in shipped_attacks(project)]
+    allowed = sum(bool(policy.covering("Bash", given, project, [project], home)) for given in attacks)
+    spared = len(left) / len(asked) - 1
+    print(f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}); {allowed} attacks allowed")
+    for call in left if args.left else ():
+        print(f"    {call.given['command']!r}")
 
 
 if __name__ == "__main__":

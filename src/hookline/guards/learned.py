@@ -13,6 +13,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,32 +33,47 @@ from hookline.events import PermissionRequest
 from hookline.guards.approvals import runs_git_helper, without_confinement
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions.path_on_disk import real
-from hookline.guards.permissions.readonly_commands import WorkingFolders, reads
+from hookline.guards.permissions.readonly_commands import WorkingFolders, find_files, reads, without_commands
 from hookline.replies import Reply, allow
 
-NUMBER, NAME, PATH, SCRIPT, TEXT = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT"
+NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 UNUSED_DAYS = 90
 """A rule that has not been used for so long is not applied any more."""
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
 _PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
 _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
 """`github.com/owner/name` is not a file, though it looks like one."""
-_NAME = re.compile(r"[A-Za-z_^(][\w.|^$*()-]*")
-_TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
-          "gh issue": ("--title",)}  # fmt: skip
+_NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
+_ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_URL = re.compile(r"((?:https?://[\w.-]+|localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
+_PROSE = ("-m", "--message", "-am", "-t", "--title", "-b", "--body")
+_TEXTS = {"git commit": _PROSE[:3], "git tag": ("-m",), "git stash": ("-m",), "gh pr": _PROSE[3:], "gh issue": _PROSE[3:]}
 """Options whose value is prose, whatever it says."""
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
 _PLAIN = re.compile(r"[\w./~:@+,-]+")
-_MAKES_FILES = frozenset({"mkdir", "touch"})
+_CHANGES_FILES = frozenset({"mkdir", "touch", "cp", "mv", "rm", "rmdir", "chmod"})
+_RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
+_GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|location|verbose|compressed|max-time"
+                   r"|connect-timeout)(?:=.*)?|-[mwoH]|--write-out")  # fmt: skip
+"""Options of curl with which it asks for something and sends nothing; `-o` is for `/dev/null` only."""
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
 _PART = r"(?:(?!\1)[^\\\n]|\\.)*"
 _SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
 _SCRIPTS = {
     "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
-    "awk": lambda text: not re.search(r"system|getline|[|>@]|\bexec", text),
+    "awk": lambda text: not re.search(r"system|getline|[|@]|>(?!=)|\bexec", text.replace("||", "")),
+    "sqlite3": lambda text: bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
+    and not re.search(r"(?i)writefile|readfile|load_extension|edit\s*\(|fts3_tokenizer|fsdir|zipfile", text),
 }
+_SCRIPTS["sed -i"] = _SCRIPTS["sed"]
 """Programs that show what a script picks, and which scripts do nothing but show."""
-_SHOWING = re.compile(r"-[nErsuz]+|-e|-F.{0,3}|--(?:quiet|regexp-extended|null-data)")
+_SHOWING = re.compile(r"-[nErsuz]+|-e|-F.{0,3}|--(?:quiet|regexp-extended|null-data)|-(?:header|json|column|readonly|line)")
+_IN_PLACE = re.compile(r"-[nEr]*i[nEr]*|--in-place")
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
+_LISTS = frozenset({"find", "ls", "fd"})
+_PASSES_ON = frozenset({"head", "tail", "sort", "uniq", "grep"})
+"""Filters that hand on some of the lines that they read."""
+_MOST_TURNS = 32
 
 
 class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -76,16 +92,21 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether every word of a command is one that the rule names."""
-        if part.unknown or part.stdin is not None:
+        if part.stdin is not None or (self.exact and part.unknown):
             return False
         head = head_of(part)
         named = whole(part) in self.exact if self.exact else " ".join(head) == self.run
-        if not named or not all(self._runs_in(base, folders) for base in bases or ("/",)):
+        if not named or not all(self.runs_in(base, folders) for base in bases or ("/",)):
             return False
-        words = () if self.exact else positions(part, len(head), self)
-        return all(self._allows(word, bases, folders) for word in words)
+        if self.exact:
+            return True
+        files = [word for word in head if "/" in word or kind_of(word) is PATH]
+        return all(below(word, base, (".", *self.at), folders) for word in files for base in bases) and all(
+            self._allows(word, bases, folders) for word in positions(part, len(head), self)
+        )
 
-    def _runs_in(self, base: str, folders: WorkingFolders) -> bool:
+    def runs_in(self, base: str, folders: WorkingFolders) -> bool:
+        """Whether the rule is for commands in this folder."""
         path = absolute(join(folders.cwd, base), folders.cwd, folders.home)
         allowed = [folders.dirs[0], *(absolute(place, folders.dirs[0], folders.home) for place in self.at)]
         return all(inside_any(seen, [*allowed, *map(real, allowed)]) for seen in (path, real(path)))
@@ -93,10 +114,12 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     def _allows(self, word: Position, bases: Sequence[str], folders: WorkingFolders) -> bool:
         prefix = f"{word.option} " if word.option else ""
         known = self.options if prefix or word.text.startswith("-") else self.words
+        if word.is_unknown:
+            return f"{prefix}{TEXT}" in known
         kind = kind_of(word.text, self.run)
         if kind is PATH and word.text != os.devnull:
             if f"{prefix}{word.text}" in known:
-                return all(below(word.text, base, (".",), folders) for base in bases)
+                return all(below(word.text, base, (".", *self.at), folders) for base in bases)
             return (
                 (not prefix or f"{prefix}{PATH}" in known)
                 and not word.is_glob
@@ -104,6 +127,8 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             )
         if f"{prefix}{word.text}" in known or f"{prefix}{TEXT}" in known:
             return True
+        if kind is URL:
+            return origin_of(word.text) in known
         return not word.is_glob and kind is not None and f"{prefix}{kind}" in known
 
 
@@ -155,7 +180,7 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         used: list[Any] = []
         parts = list(known_parts(line))
         for part, bases in parts:
-            shows = harmless(part) or reads(part, bases, folders, writing=True)
+            shows = harmless(part) or self._shows(part, bases, folders)
             if shows and writes_below(part, bases, self.write, folders):
                 continue
             rule = next((rule for rule in self.commands if rule.covers(part, bases, folders)), None)
@@ -166,30 +191,125 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         return [] if git or not parts else used or [self]
 
 
+    def _shows(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
+        """Whether a command only reads: also git where it is known to run, and what hands files to another command."""
+        if reads(part, bases, folders, writing=True) or hands_on(part, bases, folders):
+            return True
+        if part.name != "git" or not bases:
+            return False
+        places = [absolute(join(folders.cwd, base), folders.cwd, folders.home) for base in bases]
+        return all(
+            any(rule.run.startswith("git ") and rule.runs_in(place, folders) for rule in self.commands)
+            and reads(part, [""], folders._replace(cwd=place, dirs=(*folders.dirs, place)), writing=True)
+            for place in places
+        )
+
+
 class Position(msgspec.Struct, frozen=True):
     """One word of a command, with the option it follows, if that option may take it as its value."""
 
     text: str
     option: str = ""
     is_glob: bool = False
+    is_unknown: bool = False
+
+
+def hands_on(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    """Whether a command only finds files and hands them to another one, which is judged by itself."""
+    if not part.wraps or part.unknown or not bases or part.words[0] != part.name:
+        return False
+    if part.name == "find":
+        start = find_files(list(without_commands(list(part.words[1:]))))
+        return start is not None and all(folders.hold(word, base) for word in start or ["."] for base in bases)
+    return part.name == "xargs" and all(
+        re.fullmatch(r"-0|-r|-t|-n|-L|-P|-I|-I?\{\}|-[nLP]?\d+", word) for word in takewhile(_is_option, part.words[1:])
+    )
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") or word == "{}" or word.isdigit()
 
 
 def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
     """The commands of a line with their folders, if all that it runs is known; none if not.
 
-    `D=docs; ls $D` is `ls docs`: a variable that the line itself sets, once and to a plain word, is that word.
+    `D=docs; ls $D` is `ls docs`: a variable that the line itself sets, once and to a plain word, is that word. In a
+    loop over plain words it is each of them. `git -C DIR` runs in that folder.
     """
     parsed = parse_line(line)
     if parsed.undecidable or parsed.code or parsed.evaluates:
         return
     settled: dict[str, str] = {}
-    commands = []
-    for part in parsed.commands:
+    turns = _turns(line, parsed.commands)
+    commands: list[SimpleCommand] = []
+    for at, part in enumerate(parsed.commands):
         if not part.words and not (part.loops or part.scope or part.redirects):
             plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
             settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
-        commands.append(part if part.loops or part.name in names("sets") else _filled_in(part, settled))
-    yield from placed(msgspec.structs.replace(parsed, commands=tuple(commands)))
+        if part.name in names("sets"):
+            commands.append(part)
+        elif part.loops:
+            commands += _each_turn(part, turns)
+        elif part.via and part.unknown:
+            commands.append(_given_files(part, parsed.commands[:at]))
+        else:
+            commands.append(_filled_in(part, settled))
+    for part, bases in placed(msgspec.structs.replace(parsed, commands=tuple(commands))):
+        if part.words[:2] == ("git", "-C") and len(part.words) > 3 and not {1, 2} & {*part.unknown, *part.globs}:
+            shift = {"unknown": tuple(at - 2 for at in part.unknown), "globs": tuple(at - 2 for at in part.globs)}
+            there = [join(base, part.words[2]) for base in bases]
+            yield msgspec.structs.replace(part, words=("git", *part.words[3:]), **shift), there
+        else:
+            yield part, bases
+
+
+def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]:
+    """The words that each loop of a line goes through, by its variable, which nothing else in the line may set."""
+    found: dict[str, list[str]] = {}
+    for name, text in _LOOP.findall(line):
+        words = text.split()
+        if name in found or len(words) > _MOST_TURNS or not all(re.fullmatch(r"[\w./*@+,-]+", word) for word in words):
+            return {}
+        found[name] = words
+    sets = any(part.name in names("sets") for part in commands)
+    return {} if sets or found.keys() & {name for part in commands for name, _ in part.assignments} else found
+
+
+def _each_turn(part: SimpleCommand, turns: Mapping[str, list[str]]) -> Iterator[SimpleCommand]:
+    """A command in a loop, once with each of the loop's words."""
+    named = [name for name in turns if any(re.search(rf"\$(?:{name}\b|{{{name}}})", word) for word in part.words)]
+    if not named:
+        yield part
+        return
+    for value in turns[named[0]]:
+        globs = {*part.globs, *(at for at in part.unknown if "*" in value)}
+        filled = _filled_in(part, {named[0]: value})
+        yield from _each_turn(
+            msgspec.structs.replace(filled, globs=tuple(sorted(globs))),
+            {name: words for name, words in turns.items() if name != named[0]},
+        )
+
+
+def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> SimpleCommand:
+    """A command that `find -exec`, or `xargs` behind a listing of files, runs: on what lies below the folders listed.
+
+    The folders stand for the files as a glob does, so that no rule takes them for a path that was named.
+    """
+    at = len(before) - 1  # the wrapper itself
+    while part.via[-1] == "xargs" and at > 0 and before[at].after == "|" and before[at].name not in _LISTS:
+        at -= 1
+        if before[at].name not in (*_PASSES_ON, *_LISTS):
+            return part
+    lister = before[at]
+    if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
+        return part
+    listed = find_files(list(without_commands(list(lister.words[1:])))) if lister.name == "find" else None
+    folder = (listed or ["."])[0] if lister.name == "find" else "."
+    if lister.name == "find" and (listed is None or len(listed) > 1):
+        return part
+    words = [folder if index in part.unknown and word in ("{}", "…") else word for index, word in enumerate(part.words)]
+    left = tuple(index for index in part.unknown if words[index] == part.words[index])
+    return msgspec.structs.replace(part, words=tuple(words), unknown=left, globs=tuple(sorted({*part.globs, *part.unknown})))
 
 
 def _filled_in(part: SimpleCommand, settled: Mapping[str, str]) -> SimpleCommand:
@@ -211,17 +331,26 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
     that carry out a project's tasks may vary.
     """
     words = part.words
-    if not words or part.name not in (words[0], words[0].removeprefix("./")) or 0 in part.globs:
+    if not words or 0 in part.globs or any(CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments):
         return ()
-    if any(CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments):
-        return ()
+    if part.name != words[0]:  # a program of the project
+        return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
     if part.name in INTERPRETERS:
-        known = words[1:2] == ("-m",) and len(words) > 2 and words[2] not in CODE_MODULES and words[2][:1] != "-"
-        return words[:3] if known else ()
-    tags = tags_of(part.name)
+        if words[1:2] == ("-m",):
+            return words[:3] if len(words) > 2 and words[2] not in CODE_MODULES and words[2][:1] != "-" else ()
+        return words[:2] if len(words) > 1 and kind_of(words[1]) is PATH and not {1} & {*part.globs, *part.unknown} else ()
+    options = [word for word in words[1:] if word.startswith("-")]
+    if part.name == "sed" and any(_IN_PLACE.fullmatch(word) for word in words[1:2]):
+        return ("sed", "-i") if words[1] == "-i" and all(_SHOWING.fullmatch(word) for word in options[1:]) else ()
     if part.name in _SCRIPTS:
-        return words[:1] if all(_SHOWING.fullmatch(word) for word in words[1:] if word.startswith("-")) else ()
-    if tags <= {"text", "other-o", "plain"} or part.name in _MAKES_FILES:
+        return words[:1] if all(_SHOWING.fullmatch(word) for word in options) else ()
+    if part.name == "curl":
+        outputs = [after for word, after in pairwise(words) if word == "-o"]
+        return words[:1] if all(map(_GETS.fullmatch, options)) and set(outputs) <= {os.devnull} else ()
+    tags = tags_of(part.name)
+    if part.name in _CHANGES_FILES:
+        return () if part.name == "rm" and any(map(_RECURSIVE.fullmatch, options)) else words[:1]
+    if tags <= {"text", "other-o", "plain"}:
         return words[:1] if tags else words[: 1 + _leading_names(words[1:2])]
     if words[:2] == ("go", "run"):  # as an interpreter: what it is given is code
         return ()
@@ -251,15 +380,15 @@ def positions(part: SimpleCommand, start: int, rule: CommandRule | None = None) 
         option, sign, value = word.partition("=")
         if word.startswith("-") and sign:
             yield Position(option)
-            yield Position(value, option, at in part.globs)
+            yield Position(value, option, at in part.globs, at in part.unknown)
             before = ""
         elif word.startswith("-") and len(word) > 1:
-            yield Position(word)
+            yield Position(word, is_unknown=at in part.unknown)
             before = word
         else:
             valued = rule is not None and any(known.startswith(f"{before} ") for known in rule.options)
             is_flag = rule is not None and before in rule.options and not valued
-            yield Position(word, "" if is_flag else before, at in part.globs)
+            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown)
             before = ""
 
 
@@ -269,9 +398,19 @@ def kind_of(word: str, run: str = "") -> str | None:
         return SCRIPT
     if _NUMBER.fullmatch(word):
         return NUMBER
+    if _URL.fullmatch(word):
+        return URL
+    if _ID.fullmatch(word):
+        return ID
     if _PATH.fullmatch(word) and not _ADDRESS_LIKE.match(word):
         return PATH
     return NAME if _NAME.fullmatch(word) else None
+
+
+def origin_of(address: str) -> str:
+    """The host and port of an address, as a rule names them: `http://localhost:3000/`."""
+    match = _URL.fullmatch(address)
+    return f"{match[1]}/" if match else ""
 
 
 def takes_scripts(run: str) -> bool:

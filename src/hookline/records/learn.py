@@ -20,11 +20,13 @@ from hookline.core.shell import SimpleCommand
 from hookline.core.shell.targets import join
 from hookline.events import PreToolUse
 from hookline.guards.learned import (
+    ID,
     NAME,
     NUMBER,
     PATH,
     SCRIPT,
     TEXT,
+    URL,
     CommandRule,
     LearnedPolicy,
     ToolRule,
@@ -32,6 +34,7 @@ from hookline.guards.learned import (
     is_prose,
     kind_of,
     known_parts,
+    origin_of,
     positions,
     takes_scripts,
     whole,
@@ -201,8 +204,7 @@ def _parents(path: str, home: str) -> Iterator[str]:
     steps = path[len(base) :].strip("/").split("/")
     hidden = max((at for at, step in enumerate(steps) if step.startswith(".")), default=-1)
     for end in range(max(2 if base else 3, hidden + 2), len(steps) + 1):
-        if hidden < 0 or end >= len(steps) - 1:
-            yield f"{base}/{'/'.join(steps[:end])}"
+        yield f"{base}/{'/'.join(steps[:end])}"
 
 
 def _shown(path: str, folders: WorkingFolders) -> str:
@@ -219,9 +221,13 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
     wholes: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         part = row[0]
-        if part.unknown or part.stdin is not None or not part.words:
+        if part.stdin is not None or not part.words:
             continue
         head = " ".join(head_of(part))
+        if any(not is_prose(head, word.option) for word in positions(part, len(head.split())) if word.is_unknown):
+            continue
+        if any(not _inside(word, row[1], folders) for word in head.split() if "/" in word or kind_of(word) is PATH):
+            head = ""
         (heads[head] if head else wholes[part.name]).append(row)
     for head, found in sorted(heads.items()):
         seen = sum(row[2] for row in found)
@@ -254,6 +260,7 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
             if not is_path or _inside(word.text, bases, folders):
                 counted[word.option][word.text] += number
     found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
+    found = _widened(found, head, folders, least)
     for words in counted.values():
         for text in [text for text in words if kind_of(text) is PATH]:
             if _top(absolute(text, folders.cwd, folders.home), folders) in found:
@@ -270,6 +277,14 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
     )
 
 
+def _widened(found: list[str], head: str, folders: WorkingFolders, least: int) -> list[str]:
+    """These folders, or the project where `least` of them lie in it; what removes files stays where it was seen."""
+    within = [folder for folder in found if inside(folder, folders.cwd)]
+    if len(within) < max(least, TWICE) or head in ("rm", "rmdir", "mv", "chmod"):
+        return found
+    return [folders.cwd, *(folder for folder in found if folder not in within)]
+
+
 def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[str]:
     """What a rule names of the words that follow an option, or none: the words themselves, or their kind."""
     prefix = f"{option} " if option else ""
@@ -282,8 +297,14 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
     for kind, texts in kinds.items():
         if takes_scripts(head) and kind in (None, NAME):
             continue
+        if kind == URL:
+            origins: Counter[str] = Counter()
+            for text in texts:
+                origins[origin_of(text)] += words[text]
+            yield from (origin for origin, number in origins.items() if number >= least)
+            continue
         varies = kind == NAME and option and option not in _OUTPUT and len(texts) >= least
-        if kind in (NUMBER, SCRIPT) or varies:
+        if kind in (NUMBER, SCRIPT, ID) or varies:
             yield f"{prefix}{kind}"
             continue
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)

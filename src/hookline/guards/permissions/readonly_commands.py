@@ -269,14 +269,14 @@ def _is_understood(part: SimpleCommand) -> bool:
     """Whether a reading program is called in a known way; other programs are not judged here."""
     words = list(part.words[1:])
     if part.name == "find":
-        return find_files(list(_without_commands(words)) if part.wraps else words) is not None
+        return find_files(list(without_commands(words)) if part.wraps else words) is not None
     if values("writes").get(part.name) == "awk":
         return "-f" not in words and not any(_AWK_RUNS.search(word) for word in words)
     row, words = row_of(part.name, words)
     return row is None or match_options(part.name, words, row) is not None
 
 
-def _without_commands(words: list[str]) -> Iterator[str]:
+def without_commands(words: list[str]) -> Iterator[str]:
     """The words of `find` without the commands it runs, which are looked at by themselves."""
     inside = False
     for word in words:
