@@ -1,8 +1,8 @@
 """How many questions a learned policy spares, on shell lines that agents ran: `python -m tools.learn_corpus FOLDER`.
 
-FOLDER holds transcripts in Markdown (`.specstory/history/*.md`), a file a session, named by its time. Four fifths of the
-lines are learned from and the questions about the rest are counted: three times with another fifth of the lines, then
-with every fifth session, then with the last fifth in time. Every line of our attack tables is tried on each policy.
+FOLDER holds transcripts in Markdown (`.specstory/history/*.md`), a file a session, named by its time. Four fifths of
+the lines are learned from and the questions about the rest are counted: three times with another fifth of the lines,
+then with every fifth session, then with the last fifth in time. Every line of our attack tables is tried each time.
 `--left` prints the questions that stay; PROJECT and HOME are those of whoever recorded the transcripts.
 """
 
@@ -16,11 +16,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from hookline.core.paths import absolute, inside
+from hookline.core.shell import parse_line
 from hookline.guards.permissions.rules import Rules
 from hookline.records.learn import Evidence, is_question, learn, shipped_attacks
 
 _CALL = re.compile(
-    r'<tool-use data-tool-type="shell"[^>]*>(?P<block>.*?)</tool-use>|\*\*Tool:\*\* Bash\n\*\*Input:\*\* ```json\n(?P<json>.*?)\n```$',
+    r'<tool-use data-tool-type="shell"[^>]*>(?P<block>.*?)</tool-use>'
+    r"|\*\*Tool:\*\* Bash\n\*\*Input:\*\* ```json\n(?P<json>.*?)\n```$"
+    r"|^Tool use: \*\*Bash\*\*[^\n]*\n\n(?P<bare>`[^`\n]+`)$",
     re.DOTALL | re.MULTILINE,
 )
 _LINE = re.compile(r"^`([^`\n]+)`\s*$|```(?:bash|sh)\n(.*?)\n```", re.MULTILINE | re.DOTALL)
@@ -41,7 +45,7 @@ def _lines(call: re.Match[str]) -> Iterator[str]:
             return
         if isinstance(given.get("command"), str):
             yield given["command"]
-    elif match := _LINE.search(call["block"]):
+    elif match := _LINE.search(call["block"] or call["bare"]):
         yield match[1] or match[2]
 
 
@@ -53,10 +57,7 @@ def main(argv: list[str]) -> int:
     flags.add_argument("home", nargs="?", default="/home/me")
     flags.add_argument("--left", action="store_true")
     args = flags.parse_args(argv)
-    sessions = [
-        [Evidence("Bash", {"command": line}, args.project, "2026-11-01") for line in lines]
-        for lines in sessions_of(args.folder) if lines
-    ]  # fmt: skip
+    sessions = [list(_calls(lines, args.project)) for lines in sessions_of(args.folder) if lines]
     calls = [call for session in sessions for call in session]
     if not calls:
         print(f"{args.folder}: no shell lines in .specstory/history", file=sys.stderr)
@@ -72,15 +73,28 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _calls(lines: list[str], project: str) -> Iterator[Evidence]:
+    """The lines with the folder that each starts in: a `cd` stays in force, as long as it leads into the project."""
+    cwd = project
+    for line in lines:
+        yield Evidence("Bash", {"command": line}, cwd, "2026-11-01")
+        for part in parse_line(line).commands:
+            if part.name == "cd" and len(part.words) == 2 and not (part.scope or part.unknown):
+                cwd = absolute(part.words[1], cwd, "/")
+        cwd = cwd if inside(cwd, project) else project
+
+
 def _measure(name: str, known: list[Evidence], held: list[Evidence], args: argparse.Namespace) -> None:
     project, home = args.project, args.home
     policy = learn(known, [], project=project, home=home).policy
     asked = [call for call in held if is_question(call, project, home, Rules())]
-    left = [call for call in asked if not policy.covering(call.tool, call.given, project, [project], home)]
+    left = [call for call in asked if not policy.covering(call.tool, call.given, call.cwd, [project], home)]
     attacks = [one.given for one in shipped_attacks(project)]
     allowed = sum(bool(policy.covering("Bash", given, project, [project], home)) for given in attacks)
     spared = len(left) / len(asked) - 1
-    print(f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}); {allowed} attacks allowed")
+    print(
+        f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}); {allowed} attacks allowed"
+    )
     for call in left if args.left else ():
         print(f"    {call.given['command']!r}")
 

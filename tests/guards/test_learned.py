@@ -31,6 +31,12 @@ POLICY = LearnedPolicy(
         CommandRule("rm", exact=("rm -rf build",), last=TODAY),
         CommandRule("sed", ("-n", "-n SCRIPT"), ("SCRIPT",), ("pkg",), last=TODAY),
         CommandRule("npx tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
+        CommandRule("node ./tools/a.js", ("--fast",), last=TODAY),
+        CommandRule("python ./scripts/", last=TODAY),
+        CommandRule("./tool sync", last=TODAY),
+        CommandRule("curl", ("-s", "-o", "-o /dev/null"), ("http://localhost:3000/",), last=TODAY),
+        CommandRule("rm", (), (), ("pkg",), last=TODAY),
+        CommandRule("sed -i", (), ("SCRIPT",), ("pkg",), last=TODAY),
         CommandRule("tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
     ),
     tools=(ToolRule("Edit", folders=("src",)), ToolRule("WebFetch", hosts=("docs.example",)),
@@ -48,6 +54,14 @@ def test_what_is_named_is_allowed() -> None:
         "git commit -m 'any text; rm -rf /'", "python -m pytest -q tests/test_x.py", "npm run build && go test ./...",
         "rm -rf build", "sed -n '10,20p' pkg/a.go", "cat ~/code/other/x.txt", "go test ./... > out/log.txt",
         "D=pkg; go test ./$D/cmd", "cd ~/code/other && npx tsc --noEmit", "cd pkg && ls && go test ./...",
+        "for f in a b.go; do go test ./pkg/$f; done", "timeout 9 go test ./...", "A=1; go test ./...",
+        "git commit -m \"$(cat <<'EOF'\nany text\nEOF\n)\"", "git -C pkg log -3 --stat", "git -C pkg commit -m x",
+        "find pkg -name '*.go' | head -3 | xargs grep -l x", "find pkg -name x -exec wc -l {} +",
+        "sed -n 3,9p lib/a.go",
+        "awk 'NR>=3 && NR<=9 {print $1}' lib/a.go", "sqlite3 lib/a.db 'SELECT count(*) FROM x'", "node ./tools/a.js",
+        "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
+        "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
+        "./tool sync", f"{PROJECT}/tool sync", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
     ):  # fmt: skip
         assert allowed(line), line
 
@@ -58,10 +72,28 @@ def test_what_is_not_named_is_not() -> None:
         "go test ./pkg/.git/hooks", "go run pkg/x.go", "git commit -m x --no-verify", "git commit --amend -m x",
         "git -c core.hooksPath=x commit -m x", "python -m pytest -q /tmp/x", "python -m pip -q", "npm run deploy",
         "npm run build --prefix /", "rm -rf build/..", "rm -rf build other", "cd .. && rm -rf build",
-        "sed -n '1e touch x' pkg/a.go", "sed -i s/a/b/ pkg/a.go", "sed -n 's/a/b/w out' pkg/a.go", "cat ~/.ssh/id_rsa",
+        "sed -n '1e touch x' pkg/a.go", "sed -i s/a/b/ lib/a.go",
+        "sed -i '1e id' pkg/a.go", "sed -n 1p /etc/passwd",
+        "sed -n 's/a/b/w out' pkg/a.go", "cat ~/.ssh/id_rsa",
         "go test ./... > pkg/x.go", "go test ./... > out/../x", "D=..; go test ./$D/x", "PATH=. go test ./...",
         "FOO=1 go test ./...", "for D in a b; do go test ./$D; done", "go test ./... $(touch x)",
         "npx tsc --noEmit -p /",
+        "for f in a ../../b; do go test ./pkg/$f; done", "for f in $(ls /); do go test ./pkg/$f; done",
+        "for f in a; do :; done; for f in $(ls /); do go test ./pkg/$f; done", "f=..; for f in a; do :; done; cat $f/x",
+        "PATH=/tmp; go test ./...", "PATH=/tmp timeout 9 go test ./...", "FOO=1 timeout 9 go test ./...",
+        "git commit -m \"$(cat ~/.ssh/id_rsa)\"", "git commit -m \"$(curl evil.example)\"", "git commit \"$(cat x)\"",
+        "git -C /tmp/evil log", "git -C pkg -c core.pager=x log", "echo /etc/passwd | xargs cat", "find / | xargs cat",
+        "find pkg -printf '/etc/passwd' | xargs cat", "find pkg | xargs go test", "find pkg -exec sed -i s/a/b/ {} +",
+        "find pkg | xargs rm", "awk '{print > \"x\"}' pkg/a", "awk 'BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2} 1' pkg/a",
+        "awk 1 /etc/passwd", "sqlite3 lib/a.db 'DROP TABLE x'", "sqlite3 lib/a.db '.shell id'",
+        "sqlite3 /tmp/a 'SELECT 1'",
+        "sqlite3 lib/a.db \"SELECT writefile('x', 'y')\"", "node tools/b.js", "node -r ./x tools/a.js",
+        "node /tmp/tools/a.js",
+        "cd pkg && node tools/a.js", "python scripts/.hidden.py", "python scripts/../setup.py", "python -c 'print(1)'",
+        "curl -s http://localhost:3001/", "curl -s http://localhost:3000@evil.example/",
+        "curl http://localhost:3000/ | sh",
+        "curl -s -d @x http://localhost:3000/", "curl -s -o pkg/x http://localhost:3000/", "cd pkg && ./tool sync",
+        "rm -r pkg/a", "rm pkg/*", "rm a.go", "rm pkg/.git",
         "cd /tmp && npx tsc --noEmit", "./go test ./...", "/tmp/go test ./...", "go test ./... | sh", "go test ./*",
     ):  # fmt: skip
         assert not allowed(line), line
@@ -90,6 +122,28 @@ def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
     ):
         found = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
         assert bool(found) is expected, line
+
+
+def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
+    """A folder of scripts, an origin, a file outside: each is learned from three uses, and nothing wider with it."""
+    lines = [
+        *(f"python {PROJECT}/scripts/{name}.py" for name in "abc"),
+        *(f"curl -s localhost:3000/{at}" for at in range(3)),
+        *(f"rm src/{name}.py" for name in "abc"), *(f"git show {at}a1b2c3d" for at in range(3)),
+        *(f"cat ~/.config/tool/{name}.toml" for name in "abc"), *["grep x ~/.tool/state.json"] * 3, *["ls /"] * 5,
+        *["cat ~/.aws/sso/credentials"] * 5, *["cat ~/.ssh/keys/id_x"] * 5, *["cat /proc/1/environ"] * 5,
+    ]  # fmt: skip
+    policy = learn([Evidence("Bash", {"command": line}, PROJECT, TODAY) for line in lines], [], project=PROJECT,
+                   home=HOME, attacks=()).policy  # fmt: skip
+
+    assert policy.read == ("~/.config/tool", "~/.tool/state.json")
+    for line, expected in (
+        ("python scripts/d.py", True), ("python other/d.py", False), ("curl -s localhost:3000/9", True),
+        ("curl -s localhost:3001/9", False), ("rm src/d.py", True), ("rm src/.env", False), ("rm -r src/d", False),
+        ("cat ~/.config/tool/d.toml", True), ("cat ~/.config/other", False), ("tail ~/.tool/state.json", True),
+        ("cat ~/.tool/x", False), ("cat ~/.aws/sso/x", False), ("cat /etc/passwd", False),
+    ):  # fmt: skip
+        assert allowed(line, policy) is expected, line
 
 
 @pytest.mark.parametrize("least", [1, 3])

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,56 +23,38 @@ from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import domain_of, harmless
 from hookline.core.hooks.tools import ARGUMENTS, canonical
 from hookline.core.paths import absolute, inside_any
-from hookline.core.placeholders import EITHER, fill
-from hookline.core.shell import SimpleCommand, parse_line
-from hookline.core.shell.programs.table import CODE_MODULES, CODE_VARIABLES, INTERPRETERS, names, tags_of, values
-from hookline.core.shell.targets import join, placed
+from hookline.core.shell import SimpleCommand
+from hookline.core.shell.programs.table import CODE_VARIABLES
+from hookline.core.shell.targets import join
 from hookline.errors import ConfigError
 from hookline.events import PermissionRequest
 from hookline.guards.approvals import runs_git_helper, without_confinement
+from hookline.guards.learned_words import (
+    PATH,
+    SCRIPTS,
+    TEXT,
+    URL,
+    Position,
+    head_of,
+    kind_of,
+    known_parts,
+    origin_of,
+    positions,
+    whole,
+)
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.permissions.path_on_disk import real
-from hookline.guards.permissions.readonly_commands import WorkingFolders, find_files, reads, without_commands
+from hookline.guards.permissions.path_on_disk import TooMany, expand, real
+from hookline.guards.permissions.readonly_commands import (
+    WorkingFolders,
+    find_files,
+    reads,
+    spelled_out,
+    without_commands,
+)
 from hookline.replies import Reply, allow
 
-NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 UNUSED_DAYS = 90
 """A rule that has not been used for so long is not applied any more."""
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
-_PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
-_ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
-"""`github.com/owner/name` is not a file, though it looks like one."""
-_NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
-_ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_URL = re.compile(r"((?:https?://[\w.-]+|localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
-_PROSE = ("-m", "--message", "-am", "-t", "--title", "-b", "--body")
-_TEXTS = {"git commit": _PROSE[:3], "git tag": ("-m",), "git stash": ("-m",), "gh pr": _PROSE[3:], "gh issue": _PROSE[3:]}
-"""Options whose value is prose, whatever it says."""
-_EXPANDS = re.compile(r"[$`…]|<\(|>\(")
-_PLAIN = re.compile(r"[\w./~:@+,-]+")
-_CHANGES_FILES = frozenset({"mkdir", "touch", "cp", "mv", "rm", "rmdir", "chmod"})
-_RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
-_GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|location|verbose|compressed|max-time"
-                   r"|connect-timeout)(?:=.*)?|-[mwoH]|--write-out")  # fmt: skip
-"""Options of curl with which it asks for something and sends nothing; `-o` is for `/dev/null` only."""
-_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
-_PART = r"(?:(?!\1)[^\\\n]|\\.)*"
-_SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
-_SCRIPTS = {
-    "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
-    "awk": lambda text: not re.search(r"system|getline|[|@]|>(?!=)|\bexec", text.replace("||", "")),
-    "sqlite3": lambda text: bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
-    and not re.search(r"(?i)writefile|readfile|load_extension|edit\s*\(|fts3_tokenizer|fsdir|zipfile", text),
-}
-_SCRIPTS["sed -i"] = _SCRIPTS["sed"]
-"""Programs that show what a script picks, and which scripts do nothing but show."""
-_SHOWING = re.compile(r"-[nErsuz]+|-e|-F.{0,3}|--(?:quiet|regexp-extended|null-data)|-(?:header|json|column|readonly|line)")
-_IN_PLACE = re.compile(r"-[nEr]*i[nEr]*|--in-place")
-_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
-_LISTS = frozenset({"find", "ls", "fd"})
-_PASSES_ON = frozenset({"head", "tail", "sort", "uniq", "grep"})
-"""Filters that hand on some of the lines that they read."""
-_MOST_TURNS = 32
 
 
 class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -94,16 +75,19 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         """Whether every word of a command is one that the rule names."""
         if part.stdin is not None or (self.exact and part.unknown):
             return False
-        head = head_of(part)
-        named = whole(part) in self.exact if self.exact else " ".join(head) == self.run
+        head = () if self.exact else self._head(part, bases, folders)
+        named = whole(part) in self.exact if self.exact else bool(head)
         if not named or not all(self.runs_in(base, folders) for base in bases or ("/",)):
             return False
         if self.exact:
             return True
-        files = [word for word in head if "/" in word or kind_of(word) is PATH]
-        return all(below(word, base, (".", *self.at), folders) for word in files for base in bases) and all(
-            self._allows(word, bases, folders) for word in positions(part, len(head), self)
-        )
+        return all(self._allows(word, bases, folders) for word in positions(part, len(head), self.options))
+
+    def _head(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> Sequence[str]:
+        """The words of a command that this rule is for: program and subcommand, or a script in one of its folders."""
+        head = head_of(part)
+        run = run_of(head, bases, folders)
+        return head if run and self.run in (run, f"{run.rpartition('/')[0]}/") else ()
 
     def runs_in(self, base: str, folders: WorkingFolders) -> bool:
         """Whether the rule is for commands in this folder."""
@@ -117,6 +101,12 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         if word.is_unknown:
             return f"{prefix}{TEXT}" in known
         kind = kind_of(word.text, self.run)
+        if word.is_glob and kind_of(word.text.replace("*", "x")) is PATH and self.run != "rm":
+            return (not prefix or f"{prefix}{PATH}" in known) and all(
+                below(path, base, self.folders, folders)
+                for base in bases
+                for path in _matched(word.text, base, folders)
+            )
         if kind is PATH and word.text != os.devnull:
             if f"{prefix}{word.text}" in known:
                 return all(below(word.text, base, (".", *self.at), folders) for base in bases)
@@ -180,8 +170,9 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         used: list[Any] = []
         parts = list(known_parts(line))
         for part, bases in parts:
-            shows = harmless(part) or self._shows(part, bases, folders)
-            if shows and writes_below(part, bases, self.write, folders):
+            if (_is_no_command(part) or self._shows(part, bases, folders)) and writes_below(
+                part, bases, self.write, folders
+            ):
                 continue
             rule = next((rule for rule in self.commands if rule.covers(part, bases, folders)), None)
             if rule is None or not (rule.exact or writes_below(part, bases, self.write, folders)):
@@ -190,10 +181,9 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
         return [] if git or not parts else used or [self]
 
-
     def _shows(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether a command only reads: also git where it is known to run, and what hands files to another command."""
-        if reads(part, bases, folders, writing=True) or hands_on(part, bases, folders):
+        if shows(part, bases, folders) or hands_on(part, bases, folders):
             return True
         if part.name != "git" or not bases:
             return False
@@ -205,13 +195,41 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         )
 
 
-class Position(msgspec.Struct, frozen=True):
-    """One word of a command, with the option it follows, if that option may take it as its value."""
+def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    """Whether a command only reads, and only in these folders; so does a script that does nothing but show."""
+    if reads(part, bases, folders, writing=True):
+        return True
+    if part.name not in SCRIPTS or part.unknown or part.assignments or not bases or len(head_of(part)) != 1:
+        return False
+    if any(each.op == "<" for each in part.redirects) or part.stdin is not None:
+        return False
+    words = [word.text for word in positions(part, 1) if not (word.text.startswith("-") and len(word.text) > 1)]
+    at = int(part.name == "sqlite3")  # which is given the file first
+    if not words[at:] or not SCRIPTS[part.name](words[at]) or (at and len(words) > 2):
+        return False
+    files = {*words[:at], *words[at + 1 :]}
+    seen = [word for base in bases for word in spelled_out(part, base, folders) or ("/",)]
+    names_files = (word for word in seen if word != words[at] and (word in files or not word.startswith("-")))
+    return all(folders.hold(word, base) for word in names_files for base in bases)
 
-    text: str
-    option: str = ""
-    is_glob: bool = False
-    is_unknown: bool = False
+
+def _is_no_command(part: SimpleCommand) -> bool:
+    """Whether a part sets variables that no program is steered by, or changes how another command runs."""
+    return harmless(part) and not any(part.words or CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments)
+
+
+def run_of(head: Sequence[str], bases: Sequence[str], folders: WorkingFolders) -> str | None:
+    """A program and subcommand as a rule names it: a file by its path in the project, another one not at all."""
+    named: list[str] = []
+    for word in head:
+        if "/" not in word and (kind_of(word) is not PATH or word == head[0]):
+            named.append(word)
+            continue
+        places = {absolute(join(base, word), folders.cwd, folders.home) for base in bases}
+        if len(places) != 1 or not all(below(word, base, (".",), folders) for base in bases):
+            return None
+        named.append(f"./{places.pop()[len(folders.dirs[0]) :].strip('/')}")
+    return " ".join(named)
 
 
 def hands_on(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
@@ -230,197 +248,12 @@ def _is_option(word: str) -> bool:
     return word.startswith("-") or word == "{}" or word.isdigit()
 
 
-def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
-    """The commands of a line with their folders, if all that it runs is known; none if not.
-
-    `D=docs; ls $D` is `ls docs`: a variable that the line itself sets, once and to a plain word, is that word. In a
-    loop over plain words it is each of them. `git -C DIR` runs in that folder.
-    """
-    parsed = parse_line(line)
-    if parsed.undecidable or parsed.code or parsed.evaluates:
-        return
-    settled: dict[str, str] = {}
-    turns = _turns(line, parsed.commands)
-    commands: list[SimpleCommand] = []
-    for at, part in enumerate(parsed.commands):
-        if not part.words and not (part.loops or part.scope or part.redirects):
-            plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
-            settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
-        if part.name in names("sets"):
-            commands.append(part)
-        elif part.loops:
-            commands += _each_turn(part, turns)
-        elif part.via and part.unknown:
-            commands.append(_given_files(part, parsed.commands[:at]))
-        else:
-            commands.append(_filled_in(part, settled))
-    for part, bases in placed(msgspec.structs.replace(parsed, commands=tuple(commands))):
-        if part.words[:2] == ("git", "-C") and len(part.words) > 3 and not {1, 2} & {*part.unknown, *part.globs}:
-            shift = {"unknown": tuple(at - 2 for at in part.unknown), "globs": tuple(at - 2 for at in part.globs)}
-            there = [join(base, part.words[2]) for base in bases]
-            yield msgspec.structs.replace(part, words=("git", *part.words[3:]), **shift), there
-        else:
-            yield part, bases
-
-
-def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]:
-    """The words that each loop of a line goes through, by its variable, which nothing else in the line may set."""
-    found: dict[str, list[str]] = {}
-    for name, text in _LOOP.findall(line):
-        words = text.split()
-        if name in found or len(words) > _MOST_TURNS or not all(re.fullmatch(r"[\w./*@+,-]+", word) for word in words):
-            return {}
-        found[name] = words
-    sets = any(part.name in names("sets") for part in commands)
-    return {} if sets or found.keys() & {name for part in commands for name, _ in part.assignments} else found
-
-
-def _each_turn(part: SimpleCommand, turns: Mapping[str, list[str]]) -> Iterator[SimpleCommand]:
-    """A command in a loop, once with each of the loop's words."""
-    named = [name for name in turns if any(re.search(rf"\$(?:{name}\b|{{{name}}})", word) for word in part.words)]
-    if not named:
-        yield part
-        return
-    for value in turns[named[0]]:
-        globs = {*part.globs, *(at for at in part.unknown if "*" in value)}
-        filled = _filled_in(part, {named[0]: value})
-        yield from _each_turn(
-            msgspec.structs.replace(filled, globs=tuple(sorted(globs))),
-            {name: words for name, words in turns.items() if name != named[0]},
-        )
-
-
-def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> SimpleCommand:
-    """A command that `find -exec`, or `xargs` behind a listing of files, runs: on what lies below the folders listed.
-
-    The folders stand for the files as a glob does, so that no rule takes them for a path that was named.
-    """
-    at = len(before) - 1  # the wrapper itself
-    while part.via[-1] == "xargs" and at > 0 and before[at].after == "|" and before[at].name not in _LISTS:
-        at -= 1
-        if before[at].name not in (*_PASSES_ON, *_LISTS):
-            return part
-    lister = before[at]
-    if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
-        return part
-    listed = find_files(list(without_commands(list(lister.words[1:])))) if lister.name == "find" else None
-    folder = (listed or ["."])[0] if lister.name == "find" else "."
-    if lister.name == "find" and (listed is None or len(listed) > 1):
-        return part
-    words = [folder if index in part.unknown and word in ("{}", "…") else word for index, word in enumerate(part.words)]
-    left = tuple(index for index in part.unknown if words[index] == part.words[index])
-    return msgspec.structs.replace(part, words=tuple(words), unknown=left, globs=tuple(sorted({*part.globs, *part.unknown})))
-
-
-def _filled_in(part: SimpleCommand, settled: Mapping[str, str]) -> SimpleCommand:
-    words, unknown = list(part.words), []
-    for at in part.unknown:
-        words[at] = fill(words[at], settled.get, EITHER)
-        if _EXPANDS.search(words[at]):
-            unknown.append(at)
-    if len(unknown) == len(part.unknown):
-        return part
-    name = words[0].rpartition("/")[2] if 0 not in unknown else ""
-    return msgspec.structs.replace(part, name=name, words=tuple(words), unknown=tuple(unknown))
-
-
-def head_of(part: SimpleCommand) -> tuple[str, ...]:
-    """The program and subcommand (`go test`, `python -m pytest`) of a command whose other words may vary, else nothing.
-
-    A program with a row in the table of programs is one that runs, writes or opens something: of those only the ones
-    that carry out a project's tasks may vary.
-    """
-    words = part.words
-    if not words or 0 in part.globs or any(CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments):
-        return ()
-    if part.name != words[0]:  # a program of the project
-        return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
-    if part.name in INTERPRETERS:
-        if words[1:2] == ("-m",):
-            return words[:3] if len(words) > 2 and words[2] not in CODE_MODULES and words[2][:1] != "-" else ()
-        return words[:2] if len(words) > 1 and kind_of(words[1]) is PATH and not {1} & {*part.globs, *part.unknown} else ()
-    options = [word for word in words[1:] if word.startswith("-")]
-    if part.name == "sed" and any(_IN_PLACE.fullmatch(word) for word in words[1:2]):
-        return ("sed", "-i") if words[1] == "-i" and all(_SHOWING.fullmatch(word) for word in options[1:]) else ()
-    if part.name in _SCRIPTS:
-        return words[:1] if all(_SHOWING.fullmatch(word) for word in options) else ()
-    if part.name == "curl":
-        outputs = [after for word, after in pairwise(words) if word == "-o"]
-        return words[:1] if all(map(_GETS.fullmatch, options)) and set(outputs) <= {os.devnull} else ()
-    tags = tags_of(part.name)
-    if part.name in _CHANGES_FILES:
-        return () if part.name == "rm" and any(map(_RECURSIVE.fullmatch, options)) else words[:1]
-    if tags <= {"text", "other-o", "plain"}:
-        return words[:1] if tags else words[: 1 + _leading_names(words[1:2])]
-    if words[:2] == ("go", "run"):  # as an interpreter: what it is given is code
-        return ()
-    if "task" not in tags and values("look").get(part.name) != "environment":
-        return ()
-    steps = _leading_names(words[1:3])
-    return words[: 1 + steps] if steps else ()
-
-
-def _leading_names(words: Sequence[str]) -> int:
-    """How many of these words name what the program is to do: `run build` of npm, `pr view` of gh."""
-    plain = [re.fullmatch(r"[a-z][a-z0-9:-]*", word) is not None for word in words]
-    return plain.index(False) if False in plain else len(plain)
-
-
-def whole(part: SimpleCommand) -> str:
-    """A command as an exact rule has it: what is set before it, its words, and where it writes."""
-    writes = [f"{each.op}{each.target}" for each in part.redirects if each.writes]
-    return shlex.join([*(f"{name}={value}" for name, value in part.assignments), *part.words, *writes])
-
-
-def positions(part: SimpleCommand, start: int, rule: CommandRule | None = None) -> Iterator[Position]:
-    """The words behind the head, `--name=value` as two; a word behind an option is its value, unless it is a flag."""
-    yield from (Position(f"{name}={value}") for name, value in part.assignments)
-    before = ""
-    for at, word in enumerate(part.words[start:], start):
-        option, sign, value = word.partition("=")
-        if word.startswith("-") and sign:
-            yield Position(option)
-            yield Position(value, option, at in part.globs, at in part.unknown)
-            before = ""
-        elif word.startswith("-") and len(word) > 1:
-            yield Position(word, is_unknown=at in part.unknown)
-            before = word
-        else:
-            valued = rule is not None and any(known.startswith(f"{before} ") for known in rule.options)
-            is_flag = rule is not None and before in rule.options and not valued
-            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown)
-            before = ""
-
-
-def kind_of(word: str, run: str = "") -> str | None:
-    """What a word is by its looks: a number, a path, a name, a script of `run`; None when it is none of these."""
-    if run in _SCRIPTS and _SCRIPTS[run](word):
-        return SCRIPT
-    if _NUMBER.fullmatch(word):
-        return NUMBER
-    if _URL.fullmatch(word):
-        return URL
-    if _ID.fullmatch(word):
-        return ID
-    if _PATH.fullmatch(word) and not _ADDRESS_LIKE.match(word):
-        return PATH
-    return NAME if _NAME.fullmatch(word) else None
-
-
-def origin_of(address: str) -> str:
-    """The host and port of an address, as a rule names them: `http://localhost:3000/`."""
-    match = _URL.fullmatch(address)
-    return f"{match[1]}/" if match else ""
-
-
-def takes_scripts(run: str) -> bool:
-    """Whether a program is given scripts, of which only those that show something are known."""
-    return run in _SCRIPTS
-
-
-def is_prose(run: str, option: str) -> bool:
-    """Whether an option of a command is given prose."""
-    return option in _TEXTS.get(run, _TEXTS.get(" ".join(run.split()[:2]), ()))
+def _matched(word: str, base: str, folders: WorkingFolders) -> list[str]:
+    """The pattern itself, without its stars, and the files that match it."""
+    try:
+        return [word.replace("*", "x"), *expand(word, folders.path(".", base))]
+    except TooMany:
+        return ["/"]
 
 
 def below(word: str, base: str, allowed: Sequence[str], folders: WorkingFolders) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,35 +20,33 @@ from hookline.core.paths import absolute, inside
 from hookline.core.shell import SimpleCommand
 from hookline.core.shell.targets import join
 from hookline.events import PreToolUse
-from hookline.guards.learned import (
+from hookline.guards.learned import CommandRule, LearnedPolicy, ToolRule, run_of, shows, written
+from hookline.guards.learned_words import (
     ID,
     NAME,
     NUMBER,
     PATH,
     SCRIPT,
+    SCRIPTS,
     TEXT,
     URL,
-    CommandRule,
-    LearnedPolicy,
-    ToolRule,
     head_of,
     is_prose,
     kind_of,
     known_parts,
     origin_of,
     positions,
-    takes_scripts,
     whole,
-    written,
 )
 from hookline.guards.permissions import decide
-from hookline.guards.permissions.readonly_commands import WorkingFolders, reads
+from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.permissions.rules import Rules
 from hookline.records.replay.compare import record_files
 from hookline.records.replay.reader import calls, finished, is_within
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
+_SECRET = re.compile(r"/\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|env)|credential|secret|token|\.(?:pem|key)$")
 _OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
 TWICE = 2
 MOST_EXACT = 20
@@ -86,7 +85,7 @@ def learn(
     read = _read_folders(parts, folders, least)
     wider = WorkingFolders(project, (project, *read), home)
     write = _write_folders(parts, folders, least)
-    asked = [row for row in parts if not (harmless(row[0]) or reads(row[0], row[1], wider, writing=True))]
+    asked = [row for row in parts if not (harmless(row[0]) or shows(row[0], row[1], wider))]
     policy = LearnedPolicy(
         read=tuple(_shown(folder, folders) for folder in read),
         write=tuple(_shown(folder, folders) for folder in write),
@@ -165,15 +164,20 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
     """Folders outside the project in which commands only read, seen with `least` different paths each."""
     anywhere = WorkingFolders(folders.cwd, ("/",), folders.home)
     seen: defaultdict[str, set[str]] = defaultdict(set)
-    for part, bases, _, _ in rows:
-        if part.unknown or not reads(part, bases, anywhere) or reads(part, bases, folders):
+    files: Counter[str] = Counter()
+    for part, bases, number, _ in rows:
+        if part.unknown or not shows(part, bases, anywhere) or shows(part, bases, folders):
             continue
         words = [word for word in part.words[1:] if kind_of(word) is PATH]
-        for path in (path for word in words for path in _places(word, bases, folders)):
-            for folder in () if inside(path, folders.cwd) else _parents(path, folders.home):
+        places = (path for word in words for path in _places(word, bases, folders))
+        for path in (path for path in places if not inside(path, folders.cwd)):
+            files[path] += number
+            for folder in _parents(path, folders.home):
                 seen[folder].add(path)
     kept: list[str] = []
-    for folder in sorted((folder for folder, paths in seen.items() if len(paths) >= least), key=len):
+    small = (path for path, number in files.items() if number >= least and any(_parents(path, folders.home)))
+    known = [path for path in small if not _SECRET.search(path)]
+    for folder in sorted([*(folder for folder, paths in seen.items() if len(paths) >= least), *known], key=len):
         if not any(inside(folder, other) for other in kept):
             kept.append(folder)
     return kept
@@ -198,6 +202,8 @@ def _parents(path: str, home: str) -> Iterator[str]:
 
     Of the temporary folder only the files right in it are.
     """
+    if path.startswith(("/dev/", "/proc/", "/sys/", "/run/")):
+        return
     if path.rpartition("/")[0] == _TEMPORARY:
         yield f"{_TEMPORARY}/"
     base = home if inside(path, home) else ""
@@ -221,38 +227,44 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
     wholes: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         part = row[0]
-        if part.stdin is not None or not part.words:
+        words = head_of(part)
+        unknown = (word.option for word in positions(part, len(words)) if word.is_unknown)
+        if part.stdin is not None or not part.words or not all(is_prose(" ".join(words), option) for option in unknown):
             continue
-        head = " ".join(head_of(part))
-        if any(not is_prose(head, word.option) for word in positions(part, len(head.split())) if word.is_unknown):
-            continue
-        if any(not _inside(word, row[1], folders) for word in head.split() if "/" in word or kind_of(word) is PATH):
-            head = ""
+        head = run_of(words, row[1], folders)
         (heads[head] if head else wholes[part.name]).append(row)
+    for run in [run for run in heads if run.partition(" ")[2].startswith("./")]:
+        heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder
     for head, found in sorted(heads.items()):
         seen = sum(row[2] for row in found)
-        if seen >= least:
+        varied = len({head_of(row[0])[1] for row in found}) if head.endswith("/") else seen
+        if min(seen, varied) >= least:
             yield _generalised(head, found, seen, folders, least)
     for name, found in sorted(wholes.items()):
-        counted: Counter[str] = Counter()
-        for part, _, number, _ in found:
-            counted[whole(part)] += number
-        exact = tuple(sorted(text for text, number in counted.items() if number >= least))
-        if 0 < len(exact) <= MOST_EXACT:
-            kept = [row for row in found if whole(row[0]) in exact]
-            seen, last = sum(row[2] for row in kept), max(row[3] for row in kept)
-            yield CommandRule(name, at=_outside(kept, folders, least), exact=exact, seen=seen, last=last)
+        yield from _exact(name, found, folders, least)
+
+
+def _exact(name: str, rows: Sequence[Row], folders: WorkingFolders, least: int) -> Iterator[CommandRule]:
+    """A rule for the whole commands that were seen `least` times."""
+    counted: Counter[str] = Counter()
+    for part, _, number, _ in rows:
+        counted[whole(part)] += number
+    exact = tuple(sorted(text for text, number in counted.items() if number >= least))
+    if 0 < len(exact) <= MOST_EXACT:
+        kept = [row for row in rows if whole(row[0]) in exact]
+        seen, last = sum(row[2] for row in kept), max(row[3] for row in kept)
+        yield CommandRule(name, at=_outside(kept, folders, least), exact=exact, seen=seen, last=last)
 
 
 def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFolders, least: int) -> CommandRule:
     """One rule for a program and subcommand: words that were seen twice, and kinds where `least` values differ."""
-    start = len(head.split())
-    blank = CommandRule(head, options=tuple({text for row in rows for text in _flags(row[0], start)}))
+    start = head.count(" ") + 1
+    flags = [text for row in rows for text in _flags(row[0], start)]
     counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
     paths: defaultdict[str, set[str]] = defaultdict(set)
     valued: set[str] = set()
     for part, bases, number, _ in rows:
-        for word in positions(part, start, blank):
+        for word in positions(part, start, flags):
             is_path = kind_of(word.text) is PATH and word.text != os.devnull
             for where in _places(word.text, bases, folders) if is_path else ():
                 paths[_top(where, folders)].add(where)
@@ -280,7 +292,7 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
 def _widened(found: list[str], head: str, folders: WorkingFolders, least: int) -> list[str]:
     """These folders, or the project where `least` of them lie in it; what removes files stays where it was seen."""
     within = [folder for folder in found if inside(folder, folders.cwd)]
-    if len(within) < max(least, TWICE) or head in ("rm", "rmdir", "mv", "chmod"):
+    if len(within) < max(least, TWICE) or head in ("rm", "rmdir", "mv"):
         return found
     return [folders.cwd, *(folder for folder in found if folder not in within)]
 
@@ -295,7 +307,8 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
     for text in words:
         kinds["option" if text.startswith("-") and not option else kind_of(text, head)].append(text)
     for kind, texts in kinds.items():
-        if takes_scripts(head) and kind in (None, NAME):
+        if head in SCRIPTS and kind in (None, NAME):
+            yield from (text for text in texts if not text and not option)  # `sed -i ''`
             continue
         if kind == URL:
             origins: Counter[str] = Counter()
@@ -303,8 +316,8 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
                 origins[origin_of(text)] += words[text]
             yield from (origin for origin, number in origins.items() if number >= least)
             continue
-        varies = kind == NAME and option and option not in _OUTPUT and len(texts) >= least
-        if kind in (NUMBER, SCRIPT, ID) or varies:
+        varies = kind == ID or (kind == NAME and option and option not in _OUTPUT)
+        if kind in (NUMBER, SCRIPT) or (varies and len(texts) >= least):
             yield f"{prefix}{kind}"
             continue
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)

@@ -1,0 +1,285 @@
+"""The words of a command and their kinds: what a learned rule names of it, and what may vary."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from hookline.core.placeholders import EITHER, fill
+from hookline.core.shell import SimpleCommand, parse_line
+from hookline.core.shell.programs.table import (
+    CODE_MODULES,
+    CODE_VARIABLES,
+    INTERPRETERS,
+    SHELLS,
+    names,
+    tags_of,
+    values,
+)
+from hookline.core.shell.targets import join, placed
+from hookline.guards.permissions.readonly_commands import find_files, without_commands
+
+NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
+_PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
+_ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
+"""`github.com/owner/name` is not a file, though it looks like one."""
+_NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
+_ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_URL = re.compile(r"((?:https?://[\w.-]+|localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
+_PROSE = ("-m", "--message", "-am", "-t", "--title", "-b", "--body")
+_TEXTS = {
+    "git commit": _PROSE[:3],
+    "git tag": ("-m",),
+    "git stash": ("-m",),
+    "gh pr": _PROSE[3:],
+    "gh issue": _PROSE[3:],
+}
+"""Options whose value is prose, whatever it says."""
+_EXPANDS = re.compile(r"[$`…]|<\(|>\(")
+_PLAIN = re.compile(r"[\w./~:@+,-]+")
+_RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
+_GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|location|verbose|compressed|max-time"
+                   r"|connect-timeout)(?:=.*)?|-[mwoH]|--write-out")  # fmt: skip
+"""Options of curl with which it asks for something and sends nothing; `-o` is for `/dev/null` only."""
+_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
+_PART = r"(?:(?!\1)[^\\\n]|\\.)*"
+_SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
+SCRIPTS = {
+    "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
+    "awk": lambda text: (
+        not re.search(r"system|getline|[|@]|>(?!=)|\bexec|ARG[CV]|ENVIRON|PROCINFO", text.replace("||", ""))
+    ),
+    "sqlite3": lambda text: (
+        bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
+        and not re.search(r"(?i)writefile|readfile|load_extension|edit\s*\(|fts3_tokenizer|fsdir|zipfile", text)
+    ),
+}
+SCRIPTS["sed -i"] = SCRIPTS["sed"]
+"""Programs that show what a script picks, and which scripts do nothing but show."""
+_SHOWING = re.compile(
+    r"-[nErsuz]+|-e|-F.{0,3}|--(?:quiet|regexp-extended|null-data)|-(?:header|json|column|readonly|line)"
+)
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
+_LISTS = frozenset({"find", "ls", "fd"})
+_PASSES_ON = frozenset({"head", "tail", "sort", "uniq", "grep"})
+"""Filters that hand on some of the lines that they read."""
+_MOST_TURNS = 32
+
+
+class Position(msgspec.Struct, frozen=True):
+    """One word of a command, with the option it follows, if that option may take it as its value."""
+
+    text: str
+    option: str = ""
+    is_glob: bool = False
+    is_unknown: bool = False
+
+
+def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
+    """The commands of a line with their folders, if all that it runs is known; none if not.
+
+    `D=docs; ls $D` is `ls docs`: a variable that the line itself sets, once and to a plain word, is that word. In a
+    loop over plain words it is each of them. `git -C DIR` runs in that folder.
+    """
+    parsed = parse_line(line)
+    if parsed.undecidable or parsed.code or parsed.evaluates:
+        return
+    settled: dict[str, str] = {}
+    turns = _turns(line, parsed.commands)
+    commands: list[SimpleCommand] = []
+    for at, part in enumerate(parsed.commands):
+        if not part.words and not (part.loops or part.scope or part.redirects):
+            plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
+            settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
+        if part.name in names("sets"):
+            commands.append(part)
+        elif part.loops:
+            commands += _each_turn(part, turns)
+        elif part.via and part.unknown:
+            commands.append(_given_files(part, parsed.commands[:at]))
+        else:
+            commands.append(_filled_in(part, settled))
+    for part, bases in placed(msgspec.structs.replace(parsed, commands=tuple(commands))):
+        if part.words[:2] == ("git", "-C") and len(part.words) > 3 and not {1, 2} & {*part.unknown, *part.globs}:
+            shift = {"unknown": tuple(at - 2 for at in part.unknown), "globs": tuple(at - 2 for at in part.globs)}
+            there = [join(base, part.words[2]) for base in bases]
+            yield msgspec.structs.replace(part, words=("git", *part.words[3:]), **shift), there
+        else:
+            yield part, bases
+
+
+def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]:
+    """The words that each loop of a line goes through, by its variable, which nothing else in the line may set."""
+    found: dict[str, list[str]] = {}
+    for name, text in _LOOP.findall(line):
+        words, others = text.split(), re.sub(rf"\$(?:{name}\b|{{{name}\b(?!:?=))", "", line)
+        plain = len(words) <= _MOST_TURNS and all(re.fullmatch(r"[\w./*@+,-]+", word) for word in words)
+        if plain and len(re.findall(rf"\b{name}\b", others)) == 1:
+            found[name] = words
+    return {} if any(part.name in names("sets") for part in commands) else found
+
+
+def _each_turn(part: SimpleCommand, turns: Mapping[str, list[str]]) -> Iterator[SimpleCommand]:
+    """A command in a loop, once with each of the loop's words."""
+    named = [name for name in turns if any(re.search(rf"\$(?:{name}\b|{{{name}}})", word) for word in part.words)]
+    if not named:
+        yield part
+        return
+    for value in turns[named[0]]:
+        globs = {*part.globs, *(at for at in part.unknown if "*" in value)}
+        filled = _filled_in(part, {named[0]: value})
+        yield from _each_turn(
+            msgspec.structs.replace(filled, globs=tuple(sorted(globs))),
+            {name: words for name, words in turns.items() if name != named[0]},
+        )
+
+
+def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> SimpleCommand:
+    """A command that `find -exec`, or `xargs` behind a listing of files, runs: on what lies below the folders listed.
+
+    Of commands that only read alone: the files may be hidden, or lie deep.
+    """
+    if not (part.name in names("reads") or (part.name in SCRIPTS and len(head_of(part)) == 1)):
+        return part
+    at = len(before) - 1  # the wrapper itself
+    while part.via[-1] == "xargs" and at > 0 and before[at].after == "|" and before[at].name not in _LISTS:
+        at -= 1
+        if before[at].name not in (*_PASSES_ON, *_LISTS):
+            return part
+    lister = before[at]
+    if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
+        return part
+    listed = find_files(list(without_commands(list(lister.words[1:])))) if lister.name == "find" else None
+    folder = (listed or ["."])[0] if lister.name == "find" else "."
+    if lister.name == "find" and (listed is None or len(listed) > 1):
+        return part
+    words = [folder if index in part.unknown and word in ("{}", "…") else word for index, word in enumerate(part.words)]
+    left = tuple(index for index in part.unknown if words[index] == part.words[index])
+    return msgspec.structs.replace(
+        part, words=tuple(words), unknown=left, globs=tuple(sorted({*part.globs, *part.unknown}))
+    )
+
+
+def _filled_in(part: SimpleCommand, settled: Mapping[str, str]) -> SimpleCommand:
+    words, unknown = list(part.words), []
+    for at in part.unknown:
+        words[at] = fill(words[at], settled.get, EITHER)
+        if _EXPANDS.search(words[at]):
+            unknown.append(at)
+    if len(unknown) == len(part.unknown):
+        return part
+    name = words[0].rpartition("/")[2] if 0 not in unknown else ""
+    return msgspec.structs.replace(part, name=name, words=tuple(words), unknown=tuple(unknown))
+
+
+def head_of(part: SimpleCommand) -> tuple[str, ...]:
+    """The program and subcommand (`go test`, `python -m pytest`) of a command whose other words may vary, else nothing.
+
+    A program with a row in the table of programs is one that runs, writes or opens something: of those only the ones
+    that carry out a project's tasks may vary.
+    """
+    words = part.words
+    if not words or 0 in part.globs or any(CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments):
+        return ()
+    if part.name != words[0]:  # a program of the project
+        return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
+    if part.name in INTERPRETERS or part.name in SHELLS:
+        return () if {1, 2} & {*part.globs, *part.unknown} else words[: _interpreted(words)]
+    if part.name in _HEADS:
+        return words[: _HEADS[part.name](words, [word for word in words[1:] if word.startswith("-")])]
+    tags = tags_of(part.name)
+    if tags <= {"text", "other-o", "plain"}:
+        return words[:1] if tags else words[: 1 + _leading_names(words[1:2])]
+    is_task = "task" in tags or values("look").get(part.name) == "environment"
+    steps = _leading_names(words[1:3]) if is_task and words[:2] != ("go", "run") else 0  # which is given code
+    return words[: 1 + steps] if steps else ()
+
+
+def _interpreted(words: Sequence[str]) -> int:
+    """How many words say what an interpreter runs: a module, or a file; none where it is given code."""
+    if words[1:2] == ("-m",):
+        return 3 if len(words) > 2 and words[2] not in CODE_MODULES and words[2][:1] != "-" else 0
+    return 2 if len(words) > 1 and kind_of(words[1]) is PATH else 0
+
+
+def _of_script(words: Sequence[str], options: Sequence[str]) -> int:
+    if words[:2] == ("sed", "-i"):
+        return 2 if all(map(_SHOWING.fullmatch, options[1:])) else 0
+    return int(all(map(_SHOWING.fullmatch, options)))
+
+
+def _of_curl(words: Sequence[str], options: Sequence[str]) -> int:
+    outputs = {after for word, after in pairwise(words) if word == "-o"}
+    return int(all(map(_GETS.fullmatch, options)) and outputs <= {os.devnull})
+
+
+_HEADS: dict[str, Callable[[Sequence[str], Sequence[str]], int]] = {
+    "sed": _of_script, "awk": _of_script, "sqlite3": _of_script, "curl": _of_curl,
+    "chmod": lambda words, options: 2 * (words[1:2] == ("+x",)),
+    "rm": lambda words, options: not any(map(_RECURSIVE.fullmatch, options)),
+    **dict.fromkeys(("mkdir", "touch", "cp", "mv", "rmdir"), lambda words, options: 1),
+}  # fmt: skip
+"""Programs that read a script, fetch or change files: how many words are their head; none where they may do more."""
+
+
+def _leading_names(words: Sequence[str]) -> int:
+    """How many of these words name what the program is to do: `run build` of npm, `pr view` of gh."""
+    plain = [re.fullmatch(r"[a-z][a-z0-9:-]*", word) is not None for word in words]
+    return plain.index(False) if False in plain else len(plain)
+
+
+def whole(part: SimpleCommand) -> str:
+    """A command as an exact rule has it: what is set before it, its words, and where it writes."""
+    writes = [f"{each.op}{each.target}" for each in part.redirects if each.writes]
+    return shlex.join([*(f"{name}={value}" for name, value in part.assignments), *part.words, *writes])
+
+
+def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> Iterator[Position]:
+    """The words behind the head, `--name=value` as two; a word behind an option is its value, unless it is a flag."""
+    yield from (Position(f"{name}={value}") for name, value in part.assignments)
+    before = ""
+    for at, word in enumerate(part.words[start:], start):
+        option, sign, value = word.partition("=")
+        if word.startswith("-") and sign:
+            yield Position(option)
+            yield Position(value, option, at in part.globs, at in part.unknown)
+            before = ""
+        elif word.startswith("-") and len(word) > 1:
+            yield Position(word, is_unknown=at in part.unknown)
+            before = word
+        else:
+            is_flag = before in options and not any(known.startswith(f"{before} ") for known in options)
+            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown)
+            before = ""
+
+
+def kind_of(word: str, run: str = "") -> str | None:
+    """What a word is by its looks: a number, a path, a name, a script of `run`; None when it is none of these."""
+    if run in SCRIPTS and SCRIPTS[run](word):
+        return SCRIPT
+    if _NUMBER.fullmatch(word):
+        return NUMBER
+    if run == "curl" and _URL.fullmatch(word):
+        return URL
+    if _ID.fullmatch(word):
+        return ID
+    if _PATH.fullmatch(word) and not _ADDRESS_LIKE.match(word):
+        return PATH
+    return NAME if _NAME.fullmatch(word) else None
+
+
+def origin_of(address: str) -> str:
+    """The host and port of an address, as a rule names them: `http://localhost:3000/`."""
+    match = _URL.fullmatch(address)
+    return f"{match[1]}/" if match else ""
+
+
+def is_prose(run: str, option: str) -> bool:
+    """Whether an option of a command is given prose."""
+    return option in _TEXTS.get(run, _TEXTS.get(" ".join(run.split()[:2]), ()))
