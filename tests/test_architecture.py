@@ -636,7 +636,7 @@ NAMES_THE_INTERPRETER = {
     "core.interpreter": "where every start of Hookline is made",
     "cli.commands.demo.play": "puts the interpreter's folder on the PATH of its own project",
     "cli.commands.demo.story": "runs the tests of the demo's own project",
-    "fleet.server": "looks for `nats-server` beside it",
+    "fleet.connection": "looks for `nats-server` beside it",
     "processes.service.client": "tells the service which interpreter asks",
     "processes.service.server": "says in its status which interpreter it is",
     "processes.service.start": "asks whether there is one",

@@ -59,8 +59,8 @@ def _port() -> int:
 
 
 async def _run(folder: Path) -> dict[str, Any]:
+    from hookline.fleet.connection import Server
     from hookline.fleet.hub import Hub
-    from hookline.fleet.server import Server
 
     hub = Hub(folder / "hub", server=Server(folder / "hub", port=_port()))
     machines = _enrolled(hub, folder)
@@ -161,7 +161,7 @@ def _result() -> dict[str, Any]:
         import nats  # noqa: F401
 
         from hookline.errors import FleetError
-        from hookline.fleet.server import find_server
+        from hookline.fleet.connection import find_server
     except ImportError as missing:
         raise Unavailable(f"{missing.name} is not installed") from None
     try:

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import msgspec
 
+from hookline.fleet.connection import Server
 from hookline.fleet.hub import Hub
 from hookline.fleet.leaf import join
 from hookline.fleet.ledger import Ledger
-from hookline.fleet.server import Server
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import link_of
 from tests.fleet.machines import Agents, Laptop, left_behind

@@ -11,8 +11,8 @@ import pytest
 
 from hookline.errors import FleetError
 from hookline.fleet import connection
+from hookline.fleet.connection import find_server
 from hookline.fleet.hub import Hub
-from hookline.fleet.server import find_server
 from tests.fleet.faults import free_port
 from tests.fleet.test_hub import POLICY, Connected, enrolled, talking, until, version_of
 

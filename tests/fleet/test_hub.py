@@ -27,6 +27,7 @@ from hookline.fleet.connection import (
     POLICY_BUCKET,
     STATUS_BUCKET,
     TARGET,
+    Server,
     audit_of,
     connect,
     end,
@@ -34,10 +35,9 @@ from hookline.fleet.connection import (
 )
 from hookline.fleet.hub import Hub
 from hookline.fleet.leaf import Leaf, join
+from hookline.fleet.ledger import MachineRow, Rollout
 from hookline.fleet.machine import Machine
 from hookline.fleet.members import MachineKey, TeamKey
-from hookline.fleet.overview import MachineRow, Rollout
-from hookline.fleet.server import Server
 from hookline.records.audit import AuditFile
 from tests.fleet.faults import free_port
 

@@ -20,12 +20,11 @@ import msgspec
 import pytest
 
 from hookline.errors import FleetError
-from hookline.fleet.connection import SIGNATURE_HEADER, STATUS_BUCKET, audit_of, end
+from hookline.fleet.connection import SIGNATURE_HEADER, STATUS_BUCKET, Server, audit_of, end
 from hookline.fleet.hub import Hub
+from hookline.fleet.ledger import Status, rows
 from hookline.fleet.machine import Machine
 from hookline.fleet.members import MachineKey, Member
-from hookline.fleet.overview import Status, rows
-from hookline.fleet.server import Server
 from hookline.records.audit import AuditFile
 from hookline.records.audit.chain import START
 from tests.fleet.faults import free_port
@@ -400,7 +399,7 @@ def test_a_full_disk_at_the_hubs_server_loses_nothing(tmp_path: Path) -> None:
         from hookline.fleet.hub import Hub
         from hookline.fleet.leaf import Leaf, join
         from hookline.fleet.machine import Machine
-        from hookline.fleet.server import Server
+        from hookline.fleet.connection import Server
         from hookline.records.audit import AuditFile
         from tests.fleet.test_hub import Connected, free_port, until
 

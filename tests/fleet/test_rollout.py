@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.fleet.overview import Rollout, first, widened
+from hookline.fleet.ledger import Rollout, first, widened
 
 MACHINES = [f"m{number:04}" for number in range(1000)]
 

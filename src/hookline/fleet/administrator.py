@@ -24,11 +24,10 @@ from hookline.fleet.connection import (
     connect,
     patient_jetstream,
     read_rollout,
+    users,
 )
-from hookline.fleet.ledger import Ledger
+from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows, widened
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey
-from hookline.fleet.overview import MachineRow, Rollout, Status, first, read_status, rows, widened
-from hookline.fleet.server import users
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

@@ -10,7 +10,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -373,14 +373,15 @@ async def check(folder: Path) -> list[str]:
         return [problem async for problem in _failing(hooks, folder / TESTS)]
 
 
-async def _failing(hooks: Hooks, path: Path) -> Any:
-    for number, test in _tests(path):
+async def _failing(hooks: Hooks, path: Path) -> AsyncIterator[str]:
+    for number, line in _tests(path):
         where = f"{TESTS}:{number}"
-        if isinstance(test, str):
-            yield f"{where}: {test}"
-            continue
         try:
+            test = msgspec.json.decode(line, type=PolicyTest)
             verdict = await hooks.fire(test.event)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            yield f"{where}: not a test: {problem}"
+            continue
         except HooklineError as problem:
             yield f"{where}: {problem}"
             continue
@@ -390,15 +391,9 @@ async def _failing(hooks: Hooks, path: Path) -> Any:
             yield f"{where}: expected `{test.by}` to decide, and `{verdict.decided_by}` did"
 
 
-def _tests(path: Path) -> Iterator[tuple[int, PolicyTest | str]]:
-    if not path.exists():
-        return
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        if line.strip():
-            try:
-                yield number, msgspec.json.decode(line, type=PolicyTest)
-            except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-                yield number, f"not a test: {problem}"
+def _tests(path: Path) -> list[tuple[int, bytes]]:
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def main() -> int:

@@ -31,12 +31,12 @@ from hookline.fleet.connection import (
     POLICY_BUCKET,
     SIGNATURE_HEADER,
     STATUS_BUCKET,
+    Server,
     connect,
     end,
 )
+from hookline.fleet.ledger import MOST_STATUS, Status, read_status
 from hookline.fleet.members import signed_by
-from hookline.fleet.overview import MOST_STATUS, Status, read_status
-from hookline.fleet.server import Server
 from hookline.records.audit.chain import link_of
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from hookline.errors import AuditError, FleetError
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, unpack
 from hookline.fleet.enforce import check_in_process
+from hookline.fleet.ledger import Status
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.members import MachineKey, log_origin, read_token, verify
-from hookline.fleet.overview import Status
 from hookline.hosts.install.survey import HostRow, survey
 from hookline.records.audit.chain import Link, link_of
 from hookline.records.audit.checkpoint import Checkpoints

@@ -10,7 +10,7 @@ from hookline import Hooks, deny
 from hookline.api import report_trouble
 from hookline.cli.commands import fleet
 from hookline.events import PreToolUse
-from hookline.fleet.overview import MachineRow
+from hookline.fleet.ledger import MachineRow
 from hookline.records.approvals.inbox import alert
 from tests.records.approvals.conftest import Desk, until
 from tests.records.approvals.test_inbox import event

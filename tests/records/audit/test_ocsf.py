@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.events import CATALOG
-from hookline.records.audit.export import FINDING, VERSION, ocsf
+from hookline.records.audit.export import ocsf
 
 jsonschema = pytest.importorskip("jsonschema")
 ocsf_json_schema = pytest.importorskip("ocsf_json_schema", reason="needs `ocsf-json-schema`, as `make test-all` has")
@@ -35,7 +35,7 @@ ABOUT: dict[str, dict[str, Any]] = {
 
 @cache
 def schemas() -> Any:
-    text = (importlib.resources.files("ocsf_json_schema") / f"ocsf/{VERSION}.json").read_text()
+    text = (importlib.resources.files("ocsf_json_schema") / "ocsf/1.8.0.json").read_text()
     return ocsf_json_schema.OcsfJsonSchemaEmbedded(json.loads(text))
 
 
@@ -88,7 +88,7 @@ def test_what_was_not_let_through_is_a_finding() -> None:
     for name, decision in DECISIONS.items():
         classes = [event["class_uid"] for event in ocsf({"event": "PreToolUse", **ABOUT["a file"], **decision})]
 
-        assert (FINDING.uid in classes) == (name not in ("allow", "pass")), name
+        assert (2004 in classes) == (name not in ("allow", "pass")), name
 
 
 def test_the_check_can_fail() -> None:

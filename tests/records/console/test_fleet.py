@@ -14,10 +14,10 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
+from hookline.fleet.connection import Server
 from hookline.fleet.hub import Hub
 from hookline.fleet.leaf import Leaf, join
 from hookline.fleet.machine import Machine
-from hookline.fleet.server import Server
 from hookline.records.audit import AuditFile
 from tests.fleet.faults import free_port
 from tests.records.console.test_browser import visit

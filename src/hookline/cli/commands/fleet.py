@@ -23,7 +23,7 @@ from hookline.errors import FleetError
 
 if TYPE_CHECKING:
     from hookline.fleet.administrator import Administrator
-    from hookline.fleet.overview import MachineRow
+    from hookline.fleet.ledger import MachineRow
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _LOOK_SECONDS = 30.0
@@ -46,8 +46,8 @@ def _folder(args: argparse.Namespace) -> Path:
 
 
 async def _hub(args: argparse.Namespace) -> int:
+    from hookline.fleet.connection import Server
     from hookline.fleet.hub import Hub
-    from hookline.fleet.server import Server
 
     folder = private_folder(_folder(args))
     server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)

@@ -151,19 +151,16 @@ class Questions:
         """An answered question whose yes is for this call; that uses it up."""
         answered = [one for one in self.recent() if one.state == "yes"]
         for one in answered:
-            if one.call.identity == call.identity and not self._unbound(one, call, answered):
+            if one.call.identity != call.identity:
+                continue
+            at = max(self._clock(), one.at)  # a clock that went back makes no answer invalid; `get` knows its end
+            holds = one.call.policy == call.policy if call.policy else None
+            presented, keys = map(self._grant, answered), {one.by: self._key_id}
+            if not unbound(self._grant(one), call, at=at, keys=keys, presented=presented, policy_holds=holds):
                 one.state = "used"
                 self._save()
                 return one
         return None
-
-    def _unbound(self, one: AskedQuestion, call: AskedCall, answered: Iterable[AskedQuestion]) -> str:
-        at = max(self._clock(), one.at)  # a clock that went back does not make an answer invalid; `get` knows its end
-        holds = one.call.policy == call.policy if call.policy else None
-        presented = map(self._grant, answered)
-        return unbound(
-            self._grant(one), call, at=at, keys={one.by: self._key_id}, presented=presented, policy_holds=holds
-        )
 
     def _grant(self, one: AskedQuestion) -> Grant:
         return Grant(id=one.id, by=one.by, key=one.key, call=one.call, issued=one.at, expires=one.until)

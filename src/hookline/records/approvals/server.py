@@ -151,7 +151,10 @@ class InboxServer:
         for one in self.questions.recent():  # links of the process before this one are void
             self.people.tell(one)
         try:
-            while not ended.is_set() and (self._has_work() or time.monotonic() - self._used < IDLE):
+            while not ended.is_set():
+                waiting = any(one.state in ("open", "yes") for one in self.questions.recent())
+                if not waiting and len(self._work) <= 1 and time.monotonic() - self._used >= IDLE:
+                    break
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), 5.0)
         finally:
@@ -162,9 +165,6 @@ class InboxServer:
             for task in self._work:
                 task.cancel()
             await asyncio.gather(*self._work, return_exceptions=True)
-
-    def _has_work(self) -> bool:
-        return len(self._work) > 1 or any(one.state in ("open", "yes") for one in self.questions.recent())
 
     def _start(self, work: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,19 +19,18 @@ from hookline.records.audit.checkpoint import SigningKey, dsse_envelope
 from hookline.records.audit.entry import decision_word_of
 
 Record = dict[str, Any]
-VERSION = "1.8.0"
 _BATCH = 20_000
 SEVERITY = {"deny": ("WARN", 13), "stop": ("WARN", 13), "ask": ("INFO2", 10), "defer": ("INFO2", 10)}
 """OpenTelemetry's words and numbers; everything else is INFO, 9."""
 _COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "decision", "blocked", "by", "ms", "hash")
 
 
-def _seconds(record: Record) -> float:
-    """When it was written, since 1970; 0 if it does not say."""
+def _moment(record: Record) -> datetime:
+    """When it was written; 1970 if it does not say."""
     try:
-        return datetime.fromisoformat(str(record["time"])).timestamp()
-    except (KeyError, ValueError):
-        return 0.0
+        return datetime.fromisoformat(str(record.get("time"))).astimezone(UTC)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _whole(value: object) -> int:
@@ -41,7 +40,7 @@ def _whole(value: object) -> int:
 
 def nanoseconds(record: Record) -> int:
     """When it was written; 0 if it does not say."""
-    return int(_seconds(record) * 1_000_000) * 1_000
+    return int(_moment(record).timestamp() * 1_000_000) * 1_000
 
 
 def otlp(record: Record, machine: str = "") -> Record:
@@ -91,55 +90,17 @@ def columns(record: Record, machine: str = "") -> Record:
 # everything else an Application Lifecycle; what was not simply let through is a Detection Finding besides.
 
 
-class OcsfClass(NamedTuple):
-    """A class of OCSF: numbers with the captions that belong to them, and the profiles whose fields we use."""
+# What belongs to a class and to a verdict, numbers with their captions, is in `ocsf.json`.
 
-    uid: int
-    name: str
-    category: tuple[int, str]
-    profiles: tuple[str, ...]
-
-
-class Disposition(NamedTuple):
-    """What a verdict is called: action and disposition, severity, and ACS' word for the decision."""
-
-    action: tuple[int, str]
-    disposition: tuple[int, str]
-    severity: tuple[int, str]
-    acs: str
-
-    @property
-    def alert(self) -> bool:
-        """Whether it wants a person's attention."""
-        return self.severity[0] > 2
-
-
-_SYSTEM, _FINDINGS, _ACCESS, _APPLICATION = (
-    (1, "System Activity"), (2, "Findings"), (3, "Identity & Access Management"), (6, "Application Activity"),
-)  # fmt: skip
-PROCESS = OcsfClass(1007, "Process Activity", _SYSTEM, ("ai_operation", "host", "security_control"))
-API = OcsfClass(6003, "API Activity", _APPLICATION, ("ai_operation", "security_control"))
-AUTHENTICATION = OcsfClass(3002, "Authentication", _ACCESS, ("host", "security_control"))
-LIFECYCLE = OcsfClass(6002, "Application Lifecycle", _APPLICATION, ("host", "security_control"))
-FINDING = OcsfClass(2004, "Detection Finding", _FINDINGS, ("security_control",))
-
-_ALLOWED = Disposition((1, "Allowed"), (1, "Allowed"), (1, "Informational"), "allow")
-_DENIED = Disposition((2, "Denied"), (2, "Blocked"), (4, "High"), "deny")
-_MODIFIED = Disposition((4, "Modified"), (99, "modify"), (2, "Low"), "modify")
-DISPOSITIONS: dict[str, Disposition] = {
-    "DENY": _DENIED,
-    "STOP": _DENIED,
-    "ASK": Disposition((99, "ask"), (99, "ask"), (3, "Medium"), "ask"),
-    "DEFER": Disposition((99, "defer"), (99, "defer"), (3, "Medium"), "defer"),
-    "REWRITE": _MODIFIED,
-    "REPLACE": _MODIFIED,
-}
-"""By the word that the log shows; every other word is let through."""
+_OCSF: Record = msgspec.json.decode(Path(__file__).with_name("ocsf.json").read_bytes())
+_ACS = {"DENY": "deny", "STOP": "deny", "ASK": "ask", "DEFER": "defer", "REWRITE": "modify", "REPLACE": "modify"}
+"""ACS' word for a decision, by the word that the log shows; every other word is let through."""
 
 
 def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
     """The step itself, and a finding unless it was let through as it was."""
-    verdict = _disposition(record)
+    changed = "modify" if "rewritten" in record or "replaced" in record else "allow"
+    verdict = _ACS.get(decision_word_of(record), changed)
     event, tool, command = str(record.get("event") or "unknown"), str(record.get("tool") or ""), _command(record)
     base = _base(record, event, verdict)
     made_by = {"application": {"name": "hookline"}, "ai_role_id": 3, "ai_role": "Tool"}
@@ -148,73 +109,55 @@ def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
     device = {"uid": host, "hostname": host, "type_id": 0, "type": "Unknown"}
     if command is not None:
         process = {"name": next(iter(command.split()), tool), "cmd_line": command, "uid": _step(record)}
-        yield {**base, **about, **_of(PROCESS, 1, "Launch", record), "device": device, "process": process}
+        yield {**base, **about, **_of("process", 1, "Launch", record), "device": device, "process": process}
     elif tool:
         server = tool.split("__")[1] if tool.startswith("mcp__") and tool.count("__") > 1 else "agent"
         api = {"operation": tool, "service": {"name": server or "agent"}, "request": {"uid": _step(record)}}
         endpoint = {"uid": host, "name": host}
-        yield {**base, **about, **_of(API, 99, event, record), "api": api, "src_endpoint": endpoint}
+        yield {**base, **about, **_of("api", 99, event, record), "api": api, "src_endpoint": endpoint}
     elif event.startswith(("Session", "Subagent")):
         activity = (1, "Logon") if event.endswith("Start") else (2, "Logoff")
         name = str(record.get("agent_type") or record.get("agent") or "agent")
         user = {"name": name, "type_id": 99, "type": "AI Agent"}
         session = {"uid": _session(record)}
-        made = _of(AUTHENTICATION, *activity, record)
+        made = _of("authentication", *activity, record)
         yield {**base, **made, "user": user, "session": session, "service": {"name": "agent"}, "device": device}
     else:
         app = {"name": "agent", "vendor_name": "Hookline"}
-        yield {**base, **_of(LIFECYCLE, 99, event, record), "app": app, "device": device}
-    if verdict is not _ALLOWED:
-        actor = base.pop("actor")
-        found = _finding(record, base["message"], tool or event, command, actor)
-        yield {**base, **_of(FINDING, 1, "Create", record), **found}
+        yield {**base, **_of("lifecycle", 99, event, record), "app": app, "device": device}
+    if verdict != "allow":
+        actor, what = base.pop("actor"), tool or event
+        rule = {"name": str(record.get("by") or "hookline"), "type_id": 1, "type": "Rule"}
+        about = {"process": {"cmd_line": command, "uid": _step(record)}} if command else {"api": {"operation": what}}
+        uid = str(record.get("hash") or _step(record))
+        found = {"uid": uid, "title": f"{what}: {verdict}", "desc": base["message"], "analytic": rule}
+        new = {"status_id": 1, "status": "New", "evidences": [{"actor": actor, **about}], "finding_info": found}
+        yield {**base, **_of("finding", 1, "Create", record), **new}
 
 
-def _disposition(record: Record) -> Disposition:
-    changed = _MODIFIED if "rewritten" in record or "replaced" in record else _ALLOWED
-    return DISPOSITIONS.get(decision_word_of(record), changed)
-
-
-def _of(kind: OcsfClass, activity: int, name: str, record: Record) -> Record:
+def _of(kind: str, activity: int, name: str, record: Record) -> Record:
     """What says which class an event is of."""
-    return {
-        "class_uid": kind.uid, "class_name": kind.name, "category_uid": kind.category[0],
-        "category_name": kind.category[1], "activity_id": activity, "activity_name": name,
-        "type_uid": kind.uid * 100 + activity,
-        "metadata": {
-            "version": VERSION, "profiles": list(kind.profiles), "log_name": "audit",
-            "product": {"name": "Hookline", "vendor_name": "Hookline"}, "uid": str(record.get("hash") or _step(record)),
-            "sequence": _whole(record.get("seq")), "correlation_uid": f"{_session(record)}:{_step(record)}",
-            "original_time": str(record.get("time") or "unknown"),
-        },
+    about = _OCSF["classes"][kind]
+    own = {
+        "uid": str(record.get("hash") or _step(record)), "sequence": _whole(record.get("seq")),
+        "correlation_uid": f"{_session(record)}:{_step(record)}", "original_time": str(record.get("time") or "unknown"),
     }  # fmt: skip
+    kinds = {"activity_id": activity, "activity_name": name, "type_uid": about["class_uid"] * 100 + activity}
+    return {**about, **kinds, "metadata": {**about["metadata"], **own}}
 
 
-def _base(record: Record, event: str, verdict: Disposition) -> Record:
+def _base(record: Record, event: str, verdict: str) -> Record:
     session = _session(record)
-    acs = {"session_id": session, "request_id": _step(record), "decision": verdict.acs}
+    acs = {"session_id": session, "request_id": _step(record), "decision": verdict}
     rest = {key: value for key, value in record.items() if key not in ("hash", "seq")}
     return {
-        "time": int(_seconds(record) * 1_000), "severity_id": verdict.severity[0], "severity": verdict.severity[1],
-        "action_id": verdict.action[0], "action": verdict.action[1],
-        "disposition_id": verdict.disposition[0], "disposition": verdict.disposition[1],
-        "is_alert": verdict.alert, "message": "; ".join(map(str, record.get("reasons") or ())) or event,
+        "time": int(_moment(record).timestamp() * 1_000), **_OCSF["verdicts"][verdict],
+        "message": "; ".join(map(str, record.get("reasons") or ())) or event,
         "actor": {
             "user": {"name": str(record.get("user") or "unknown"), "type_id": 1, "type": "User"},
             "session": {"uid": session}, "app_name": "hookline",
         },
         "unmapped": {"acs": acs, "hookline": rest},
-    }  # fmt: skip
-
-
-def _finding(record: Record, message: str, about: str, command: str | None, actor: Record) -> Record:
-    rule = {"name": str(record.get("by") or "hookline"), "type_id": 1, "type": "Rule"}
-    title = f"{about}: {_disposition(record).acs}"
-    what = {"process": {"cmd_line": command, "uid": _step(record)}} if command else {"api": {"operation": about}}
-    uid = str(record.get("hash") or _step(record))
-    return {
-        "status_id": 1, "status": "New", "evidences": [{"actor": actor, **what}],
-        "finding_info": {"uid": uid, "title": title, "desc": message, "analytic": rule},
     }  # fmt: skip
 
 
@@ -321,7 +264,8 @@ def statement(record: Record, line: bytes) -> Record:
     resource = {"kind": "tool", "id": str(record.get("tool") or record.get("event")), "binding": "not-bindable"}
     if bound := str(record.get("input_identity") or "").removeprefix("sha256:"):
         resource |= {"binding": "digest-bound", "argumentsDigest": bound}
-    action, time = str(record.get("event")), _instant(record)
+    action = str(record.get("event"))
+    time = _moment(record).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     request = {"action": action, "resourceId": resource["id"], "resourceKind": "tool"}
     request |= {"argumentsDigest": bound} if bound else {}
     digest = sha256(msgspec.json.encode(request, order="sorted")).hexdigest()
@@ -352,11 +296,3 @@ def statement(record: Record, line: bytes) -> Record:
     subject = [{"name": about, "digest": {"sha256": value}} for about, value in digests.items()]
     type_ = "https://in-toto.io/Statement/v1"
     return {"_type": type_, "subject": subject, "predicateType": PREDICATE, "predicate": said}
-
-
-def _instant(record: Record) -> str:
-    try:
-        moment = datetime.fromisoformat(str(record.get("time"))).astimezone(UTC)
-    except ValueError:
-        moment = datetime.fromtimestamp(0, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -14,10 +14,10 @@ import os
 import sys
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -271,50 +271,43 @@ class _BatchWriter:
         self, write: Callable[[list[_Entry]], None], on_start: Callable[[], None], is_behind: Callable[[], bool]
     ) -> None:
         self._write, self._on_start, self._is_behind = write, on_start, is_behind
-        self._queue: deque[_Entry | threading.Event] = deque()
-        self._wake = threading.Condition()
-        self._idle = self._hurry = self._closing = False
+        self._queue: SimpleQueue[_Entry | threading.Event | None] = SimpleQueue()
+        self._hurry = threading.Event()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @property
     def busy(self) -> bool:
         """Whether there is a thread, or something that waits for one."""
-        return self._thread is not None or bool(self._queue)
+        return self._thread is not None or not self._queue.empty()
 
     def put(self, entry: _Entry) -> None:
         self._enqueue(entry)
-        if len(self._queue) > _MOST_WAITING:
+        if self._queue.qsize() > _MOST_WAITING:
             self.flush(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything so far has been handed on; `False` if that took too long."""
         mark = threading.Event()
-        self._hurry = True
         self._enqueue(mark)
-        with self._wake:
-            self._wake.notify_all()
+        self._hurry.set()
         return mark.wait(timeout)
 
     def stop(self, timeout: float) -> None:
         """End the thread once it has handed everything on; the next entry starts another."""
-        with self._wake:
-            self._closing = True
-            self._wake.notify_all()
-            thread = self._thread
+        thread = self._thread
         if thread is not None:
+            self._queue.put(None)
+            self._hurry.set()
             thread.join(timeout)
-        self._closing = False
 
     def _enqueue(self, entry: _Entry | threading.Event) -> None:
-        self._queue.append(entry)
+        self._queue.put(entry)
         if self._thread is None:
             self._start()
-        elif self._idle:
-            with self._wake:
-                self._wake.notify_all()
 
     def _start(self) -> None:
-        with self._wake:
+        with self._starting:
             if self._thread is not None:
                 return
             self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
@@ -323,42 +316,39 @@ class _BatchWriter:
 
     def _run(self) -> None:
         while True:
-            with self._wake:
-                if self._done():
-                    return
-                self._idle = True
-                if not self._queue and not self._hurry:
-                    self._wake.wait(_RETRY_SECONDS if self._is_behind() else None)
-                self._idle = False
-                self._wake.wait_for(lambda: self._hurry or self._closing, _BATCH_SECONDS)
-                self._hurry = False
-            self._write_queue()
+            try:
+                first = self._queue.get(timeout=_RETRY_SECONDS if self._is_behind() else None)
+            except Empty:
+                self._write([])
+                continue
+            self._hurry.wait(_BATCH_SECONDS)
+            self._hurry.clear()
+            if self._write_queue(first):
+                with self._starting:
+                    self._thread = None
+                    if self._queue.empty():
+                        return
+                    self._thread = threading.current_thread()  # something came in since it was asked to end
 
-    def _done(self) -> bool:
-        """Whether to end: asked to, and nothing came in since."""
-        if not self._closing:
-            return False
-        self._thread = None
-        if self._queue:
-            self._thread = threading.current_thread()
-        return self._thread is None
-
-    def _write_queue(self) -> None:
+    def _write_queue(self, entry: _Entry | threading.Event | None) -> bool:
+        """Hand on `entry` and what follows it in the queue; whether the thread is to end."""
+        entries: list[_Entry] = []
+        ends = False
         while True:
-            entries: list[_Entry] = []
-            reached: list[threading.Event] = []
-            while self._queue and len(entries) < _BATCH:
-                entry = self._queue.popleft()
-                if isinstance(entry, threading.Event):
-                    reached.append(entry)
-                    break
+            mark = entry if isinstance(entry, threading.Event) else None
+            ends = ends or entry is None
+            if isinstance(entry, tuple):
                 entries.append(entry)
-            if entries or self._is_behind():
-                self._write(entries)
-            for mark in reached:
-                mark.set()
-            if not self._queue:
-                return
+            empty = self._queue.empty()
+            if mark is not None or empty or len(entries) >= _BATCH:
+                if entries or self._is_behind():
+                    self._write(entries)
+                entries = []
+                if mark is not None:
+                    mark.set()
+            if empty:
+                return ends
+            entry = self._queue.get()
 
 
 _logs: weakref.WeakSet[AuditLog] = weakref.WeakSet()
