@@ -108,25 +108,26 @@ class Guardian:
 
     def answer(self, data: bytes | str) -> Object:
         """The response to a request, signed with the key that the request named, if it is one of ours."""
+        answer: Object = {"jsonrpc": "2.0", "id": None}
         try:
             envelope = msgspec.json.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return _error(None, Refused(-32700, "not JSON, or nested too deep"))
+            return {**answer, "error": Refused(-32700, "not JSON, or nested too deep").error}
         if not isinstance(envelope, dict) or not isinstance(params := envelope.get("params"), dict):
-            return _error(None, Refused(-32600, "not a request with params"))
-        if envelope.get("method") == "system/ping":
-            return {"jsonrpc": "2.0", "id": envelope.get("id"), "result": self._pong(params)}
+            return {**answer, "error": Refused(-32600, "not a request with params").error}
         number = envelope.get("id")
-        canonical_id = isinstance(number, str) or (isinstance(number, int) and abs(number) < 1 << 53)
-        answer: Object = {"jsonrpc": "2.0", "id": number if canonical_id else None}
+        if envelope.get("method") == "system/ping":
+            return {**answer, "id": number, "result": self._pong(params)}
+        if isinstance(number, str) or (isinstance(number, int) and abs(number) < 1 << 53):
+            answer["id"] = number
         try:
-            return self._signed({**answer, "result": self._judge(envelope, params)}, params)
+            answer["result"] = self._judge(envelope, params)
         except Refused as refused:
-            return self._signed(_error(answer["id"], refused), params)
+            answer["error"] = refused.error
         except Exception as problem:  # noqa: BLE001 - whatever it was: a client may go on after an error, not after a deny
             why = f"the Guardian failed: {type(problem).__name__}"
-            said = _decision(params, "deny", why, reason_codes=["guardian_failure"])
-            return self._signed({**answer, "result": said}, params)
+            answer["result"] = _decision(params, "deny", why, reason_codes=["guardian_failure"])
+        return self._signed(answer, params)
 
     def _signed(self, response: Object, params: Object) -> Object:
         given, meta = params.get("signature"), params.get("metadata")
@@ -148,7 +149,12 @@ class Guardian:
         session = self._verified(envelope, params)
         method, payload = envelope.get("method"), params["payload"]
         with self._lock:
-            self._once(session, params)
+            nonce = params.get("nonce")
+            try:
+                for one in (params["request_id"], *([f"nonce:{nonce}"] if nonce else [])):
+                    self.db.execute("insert into seen values(?, ?)", (session, one))
+            except sqlite3.IntegrityError:
+                raise Refused(-32005, "request_id or nonce was used before") from None
             if method == "handshake/hello":
                 return self._hello(session, payload)
             if params["acs_version"].partition(".")[0] != VERSION.partition(".")[0]:
@@ -189,14 +195,6 @@ class Guardian:
         if sent.tzinfo is None or abs(self.clock() - sent.timestamp()) * 1000 > SKEW_MS:
             raise Refused(-32006, "it is not of now", skew_window_ms=SKEW_MS)
         return session
-
-    def _once(self, session: str, params: Object) -> None:
-        nonce = params.get("nonce")
-        try:
-            for one in (params["request_id"], *([f"nonce:{nonce}"] if nonce else [])):
-                self.db.execute("insert into seen values(?, ?)", (session, one))
-        except sqlite3.IntegrityError:
-            raise Refused(-32005, "request_id or nonce was used before") from None
 
     def _hello(self, session: str, said: Object) -> Object:
         versions, methods = said.get("acs_versions_supported"), said.get("methods_implemented")
@@ -308,11 +306,6 @@ def _about(verdict: Verdict) -> Object:
     return said
 
 
-def _error(number: object, refused: Refused) -> Object:
-    error = {"code": refused.code, "message": ERRORS[refused.code], "data": refused.data}
-    return {"jsonrpc": "2.0", "id": number, "error": error}
-
-
 # -- ACS's steps as our events -----------------------------------------------------------------------------------------
 
 
@@ -321,8 +314,7 @@ class Refused(Exception):
 
     def __init__(self, code: int, why: str, **data: object) -> None:
         super().__init__(why)
-        self.code: int = code
-        self.data: dict[str, object] = {"reason": why, **data}
+        self.error: Object = {"code": code, "message": ERRORS[code], "data": {"reason": why, **data}}
 
 
 def _text(content: Any) -> str:
@@ -353,8 +345,8 @@ def _result(who: Object, params: Object, payload: Object) -> Event:
     return PostToolUseFailure(**done, error=str(payload.get("outputs")))
 
 
-def _subagent(kind: type[Event], who: Object, payload: Object) -> Event:
-    return kind(session_id=who["session_id"], agent_id=str(payload.get("subagent_session_id", "")))
+def _of_subagent(who: Object, payload: Object) -> Object:
+    return {**who, "agent_id": str(payload.get("subagent_session_id", ""))}
 
 
 def _prompt(who: Object, _: Object, payload: Object) -> Event:
@@ -371,8 +363,8 @@ STEPS: dict[str, Callable[[Object, Object, Object], Event]] = {
     "steps/agentResponse": lambda who, _, payload: PreOutput(**who, text=_text(payload.get("content"))),
     "steps/preCompact": lambda who, _, __: PreCompact(**who),
     "steps/postCompact": lambda who, _, payload: PostCompact(**who, compact_summary=str(payload.get("summary", ""))),
-    "steps/subagentStart": lambda who, _, payload: _subagent(SubagentStart, who, payload),
-    "steps/subagentStop": lambda who, _, payload: _subagent(SubagentStop, who, payload),
+    "steps/subagentStart": lambda who, _, payload: SubagentStart(**_of_subagent(who, payload)),
+    "steps/subagentStop": lambda who, _, payload: SubagentStop(**_of_subagent(who, payload)),
 }
 """ACS's steps as our events; any other is a tool called `acs:STEP` or `mcp:METHOD`, but turns, which pass."""
 

@@ -8,7 +8,7 @@ rule that denies or asks is kept, and one that allows is passed on, so that user
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -27,27 +27,17 @@ _MANAGED_ONLY = "allowManagedPermissionRulesOnly"
 
 def under_rules(reply: Reply, event: Event) -> Reply:
     """The reply, and what the user's rules say of the line that it confines; any other reply as it is."""
-    line = confined_line(reply, event)
-    if line is None or not isinstance(event, PreToolUse):
+    if reply.input is None or not isinstance(event, PreToolUse) or event.tool_name != TOOL:
         return reply
-    said = judged(line, event.cwd, project_of(event))
+    command = reply.input.get("command")
+    found = unwrapped(command) if isinstance(command, str) else None
+    if found is None:
+        return reply
+    project = os.environ.get("CLAUDE_PROJECT_DIR") or str(find_project(event.cwd or "."))  # whose settings count
+    said = judged(found[1], event.cwd, project)
     if said.decision is Decision.DENY:
         return msgspec.structs.replace(reply, input=None) | said
     return reply if said.decision is Decision.ALLOW and reply.decision is not Decision.PASS else reply | said
-
-
-def confined_line(reply: Reply, event: Event) -> str | None:
-    """The line inside a rewrite that confines it."""
-    if reply.input is None or not isinstance(event, PreToolUse) or event.tool_name != TOOL:
-        return None
-    command = reply.input.get("command")
-    found = unwrapped(command) if isinstance(command, str) else None
-    return None if found is None else found[1]
-
-
-def project_of(event: PreToolUse) -> str:
-    """The folder whose settings the host reads."""
-    return os.environ.get("CLAUDE_PROJECT_DIR") or str(find_project(event.cwd or "."))
 
 
 def judged(line: str, cwd: str, project: str) -> Reply:
@@ -58,39 +48,30 @@ def judged(line: str, cwd: str, project: str) -> Reply:
     where = places(project)
     files = [read_settings(source) for source in settings_sources(where)[0]]
     rows, problems = read_permissions(files)
-    heard = _allow_rule_sources(rows, files)
+    alone = any(file.source.kind == "managed" and file.raw.get(_MANAGED_ONLY) is True for file in files)
+    heard = [row for row in rows if row.source.kind == "managed" or not alone]  # whose allow rules count
     own = [row for row in heard if not row.source.foreign]
-    decided = _decided(line, cwd, where, _rules(rows, own))
+    decided = _decided(line, cwd, where, rows, own)
     if decided is not None and decided.behaviour == "deny":
         return deny(_told(decided, rows))
-    if unread := [*_unreadable(files), *problems, *_malformed(rows)]:
+    if unread := _unread(files, problems, rows):
         return ask(f"permission rules cannot be read, and may deny this: {unread[0]} (`hookline check` shows more)")
-    if decided is None and len(own) < len(heard):
-        decided = _decided(line, cwd, where, _rules(rows, heard))
-        if decided is not None:
-            decided = _decided(line, cwd, where, _rules(rows, _trusted(heard, project)))
+    if decided is None and len(own) < len(heard) and _decided(line, cwd, where, rows, heard) is not None:
+        decided = _decided(line, cwd, where, rows, _trusted(heard, project))
     if decided is None:
         return NOTHING
     return {"allow": allow, "ask": ask}[decided.behaviour](_told(decided, rows))
 
 
-def _allow_rule_sources(rows: Sequence[Permissions], files: Iterable[File]) -> list[Permissions]:
-    """Whose allow rules count: everybody's, unless an administrator wants no rules but their own."""
-    alone = any(file.source.kind == "managed" and file.raw.get(_MANAGED_ONLY) is True for file in files)
-    return [row for row in rows if row.source.kind == "managed" or not alone]
-
-
-def _rules(restricting: Iterable[Permissions], allowing: Iterable[Permissions]) -> Rules:
+def _decided(
+    line: str, cwd: str, where: SettingsFolders, restricting: Iterable[Permissions], allowing: Iterable[Permissions]
+) -> Permission | None:
+    """What a rule says, or that the line only reads, which no host asks about; modes are left to the host."""
     rules = Rules()
     for row in restricting:
         rules |= read_rules({"ask": row.ask, "deny": row.deny})
     for row in allowing:
         rules |= read_rules({"allow": row.allow})
-    return rules
-
-
-def _decided(line: str, cwd: str, where: SettingsFolders, rules: Rules) -> Permission | None:
-    """What a rule says, or that the line only reads, which no host asks about; modes are left to the host."""
     here = cwd or str(where.project_dir)
     said = decide(
         TOOL, {"command": line}, rules=rules, cwd=here, home=str(where.home), project_dir=str(where.project_dir)
@@ -107,17 +88,17 @@ def _told(decided: Permission, rows: Iterable[Permissions]) -> str:
     return f"{decided.reason} ({next(found, 'settings')})"
 
 
-def _unreadable(files: Iterable[File]) -> list[Problem]:
-    return [problem for file in files if file.broken for problem in file.problems if problem.severity == "error"]
-
-
-def _malformed(rows: Iterable[Permissions]) -> list[Problem]:
-    """Rules that would deny or ask, if only one could tell what."""
+def _unread(files: Iterable[File], problems: Iterable[Problem], rows: Iterable[Permissions]) -> list[Problem]:
+    """Files that say nothing, and rules that would deny or ask, if only one could tell what."""
     return [
-        Problem(f"{row.source.label}: permissions", rule.problem)
-        for row in rows
-        for rule in map(read_rule, (*row.deny, *row.ask))
-        if rule.problem
+        *(problem for file in files if file.broken for problem in file.problems if problem.severity == "error"),
+        *problems,
+        *(
+            Problem(f"{row.source.label}: permissions", rule.problem)
+            for row in rows
+            for rule in map(read_rule, (*row.deny, *row.ask))
+            if rule.problem
+        ),
     ]
 
 

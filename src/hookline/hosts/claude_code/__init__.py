@@ -13,7 +13,7 @@ from hookline.hosts.claude_code.messages import (
     SystemMessage,
     UserMessage,
 )
-from hookline.hosts.claude_code.sdk import for_sdk
+from hookline.hosts.claude_code.registration import for_sdk
 from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess, Transport
 
 __all__ = [

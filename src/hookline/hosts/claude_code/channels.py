@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -308,38 +307,33 @@ class MessageQueue:
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._pause, self._resume = pause, resume
-        self._messages: deque[Message] = deque()
+        self._queue: asyncio.Queue[Message | Exception | None] = asyncio.Queue()
         self._size = 0
         self._paused = False
         self._held_open = 0
         self._ended = False
-        self._error: Exception | None = None
-        self._news: asyncio.Event = asyncio.Event()
 
     def put(self, message: Message) -> None:
-        self._messages.append(message)
+        self._queue.put_nowait(message)
         self._size += len(message.line)
-        self._news.set()
         self._balance()
 
     def end(self, error: Exception | None = None) -> None:
         if not self._ended:
-            self._ended, self._error = True, error
-            self._news.set()
+            self._ended = True
+            self._queue.put_nowait(error)
 
     async def get(self) -> Message | None:
         """The next message; `None` after the last; raises what ended the conversation."""
-        while not self._messages:
-            if self._ended:
-                if self._error is not None:
-                    raise self._error
-                return None
-            self._news.clear()
-            await self._news.wait()
-        message = self._messages.popleft()
-        self._size -= len(message.line)
-        self._balance()
-        return message
+        message = await self._queue.get()
+        if isinstance(message, Message):
+            self._size -= len(message.line)
+            self._balance()
+            return message
+        self._queue.put_nowait(message)  # the end is the same for whoever comes next
+        if message is not None:
+            raise message
+        return None
 
     def hold_open(self, more: int) -> None:
         """While a caller waits for an answer that comes down the same pipe, it is not paused."""

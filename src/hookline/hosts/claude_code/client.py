@@ -50,7 +50,6 @@ log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 Prompt = str | Sequence[Mapping[str, Any]] | UserMessage
 Prompts = Prompt | AsyncIterable[Prompt]
-_NOTHING = Registration({}, {})
 
 
 class ClaudeClient:
@@ -129,7 +128,7 @@ class ClaudeClient:
 
     async def _initialize(self, session: HostChannel) -> None:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
-        planned = plan(self._hooks) if self._hooks is not None else _NOTHING
+        planned = Registration({}, {}) if self._hooks is None else plan(self._hooks)
         session.answering.register(planned)
         opening = Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
         try:
@@ -246,14 +245,15 @@ async def _only(prompt: Prompt) -> AsyncIterator[Prompt]:
 
 def with_session_id(options: Options, hooks: HookSet | None) -> Options:
     """The flags with an id for the session, if a hook hears of its beginning or end and the flags do not say which."""
-    known = options.session_id or options.resume or options.continue_conversation
-    if known or hooks is None or not _heard(hooks, *NEVER_CALLED):
+    if options.session_id or options.resume or options.continue_conversation or not _heard(hooks, *NEVER_CALLED):
         return options
     return msgspec.structs.replace(options, session_id=str(uuid4()))
 
 
-def _heard(hooks: HookSet, *names: str) -> bool:
+def _heard(hooks: HookSet | None, *names: str) -> bool:
     """Whether a hook or an observer hears of one of these events."""
+    if hooks is None:
+        return False
     heard = {event.event_name for hook in hooks.hooks for event in hook.events} | set(hooks.engine.observers.wanted)
     return not heard.isdisjoint(names)
 
@@ -269,7 +269,7 @@ class SessionNotices:
 
     async def start(self) -> None:
         """SessionStart: its context goes with the first prompt; a hook that blocks it is a `ClaudeError`."""
-        if self._hooks is None or not _heard(self._hooks, SessionStart.event_name):
+        if self._hooks is None or not _heard(self._hooks, "SessionStart"):
             return
         source = "resume" if self._options.resume or self._options.continue_conversation else "startup"
         verdict = await self._hooks.fire(SessionStart(**self._who, source=source, model=self._options.model))
@@ -279,7 +279,7 @@ class SessionNotices:
 
     async def end(self) -> None:
         """SessionEnd: too late to change anything."""
-        if self._hooks is None or not _heard(self._hooks, SessionEnd.event_name):
+        if self._hooks is None or not _heard(self._hooks, "SessionEnd"):
             return
         try:
             await self._hooks.fire(SessionEnd(**self._who, reason="other"))

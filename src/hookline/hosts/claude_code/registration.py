@@ -8,17 +8,23 @@ nothing; the engine still asks only the hooks that are meant. What observers wan
 
 from __future__ import annotations
 
+import asyncio
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from hookline.core.engine import Engine, HookSet
+from hookline.core.engine import Engine, HookSet, Verdict
+from hookline.core.engine.coroutine_driver import UNWANTED
 from hookline.core.hooks.hook import Hook, Matcher, parse_matcher
-from hookline.errors import HooksNotHonoured, MatcherError
+from hookline.core.wire import claude
+from hookline.errors import HooksIgnored, HooksNotHonoured, MatcherError, extra
 from hookline.events import CATALOG, Event, spec_of
+from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.messages import CallbackMatcher
+from hookline.replies import Reply, deny
 
 NEVER_CALLED = ("SessionStart", "SessionEnd")
 """Events on which the CLI registers callbacks and never calls them (FACTS.md: sdk_sessionstart, sdk_sessionend).
@@ -129,3 +135,62 @@ def unsupported_features(planned: Registration, response: Mapping[str, Any]) -> 
         only = "it will not call them, and only lines of type `hook_event` are answered"
         return [f"the CLI (version {version}) did not register the hooks: {only}; run `claude update`"]
     return []
+
+
+# -- inside programs that use the official Python SDK, with one line: `ClaudeAgentOptions(hooks=for_sdk(hooks))` ------
+
+
+def for_sdk(hooks: HookSet) -> dict[Any, list[Any]]:
+    """What `ClaudeAgentOptions(hooks=…)` takes: one `HookMatcher` for each event the hooks there are now listen to.
+
+    Hooks on events that the CLI never sends to the SDK are warned about.
+    """
+    with extra("for_sdk()", "claude"):
+        from claude_agent_sdk import HookMatcher
+    planned = plan(hooks)
+    for name in planned.missed:
+        problem = f"the Claude CLI never calls the SDK's hooks on {name}; put that hook in a settings file"
+        warnings.warn(f"{problem}, or use `ClaudeClient`", HooksIgnored, stacklevel=3)
+    return {
+        name: [
+            HookMatcher(
+                matcher=entry.matcher,
+                hooks=[_SdkCallback(hooks, planned.events[callback_id]) for callback_id in entry.callback_ids],
+                timeout=entry.timeout,
+                on_failure=entry.on_failure,  # type: ignore[arg-type]
+            )
+            for entry in entries
+        ]
+        for name, entries in planned.hooks.items()
+    }
+
+
+class _SdkCallback(Struct, frozen=True):
+    """What the SDK calls for one event, with dictionaries in and out; a gate that crashes denies, the rest raises."""
+
+    hooks: HookSet
+    kind: type[Event]
+
+    async def __call__(self, payload: Any, tool_use_id: str | None, context: Any) -> Any:
+        return await answer(self, payload, self)
+
+    async def fire(self, event: Event) -> Verdict:
+        """The hooks' verdict; they are told when the SDK cancels its callback: their answer is no longer wanted."""
+        task = asyncio.ensure_future(self.hooks.fire(event))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel(UNWANTED)
+            await asyncio.wait([task])
+            raise
+
+    def decode(self, payload: Any) -> Event:
+        return claude.decode_event(payload)
+
+    def encode(self, reply: Reply, event: Event) -> dict[str, Any]:
+        return claude.reply_object(reply, event)
+
+    def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> dict[str, Any]:
+        if not fails_closed(self.kind):
+            raise problem
+        return claude.reply_object(deny(refusal(problem, self.kind)), self.kind.event_name)

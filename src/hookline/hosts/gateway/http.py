@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from hookline.errors import ConfigError, EventError, MissingExtra
 from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.messages import Id, Message
+from hookline.hosts.gateway.pins import definitions_in
 
 try:
     import httpx2
@@ -83,9 +84,8 @@ class ServerAddress:
         found = message.get("result")
         if isinstance(found, dict):
             self._version = str(found.get("protocolVersion") or self._version)
-            for tool in found.get("tools") or ():
-                if isinstance(tool, dict):
-                    self._parameters[str(tool.get("name"))] = list(_header_parameters(tool.get("inputSchema"), ()))
+            for name, tool in definitions_in(found):
+                self._parameters[name] = list(_header_parameters(tool.get("inputSchema"), ()))
         self._received.put_nowait(message)
 
     async def _post(self, message: Message, key: Id | None) -> None:
@@ -128,9 +128,7 @@ class ServerAddress:
             made["mcp-session-id"] = self._session
         if not wire.is_stateless(params):
             return made | ({"mcp-protocol-version": self._version} if self._version else {})
-        made |= {"mcp-protocol-version": str(wire.meta_of(params)[wire.VERSION]), "mcp-method": method}
-        if method in wire.NAMED:
-            made["mcp-name"] = wire.as_header(params.get("name", params.get("uri", "")))
+        made |= wire.headers_for(method, params)
         for path, name in self._parameters.get(str(params.get("name")), ()) if method == "tools/call" else ():
             value: Any = params.get("arguments")
             for step in path:

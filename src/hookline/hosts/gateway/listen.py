@@ -122,8 +122,7 @@ class Listener:
 
     async def serve(self, port: int, ready: Callable[[int], None]) -> None:
         """Listen until a signal ends it; `ready` gets the port."""
-        methods = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
-        routes = [Route(PATH, self._guarded(take), methods=[method]) for method, take in methods.items()]
+        routes = [Route(PATH, self._handle, methods=["POST", "GET", "DELETE"])]
         config = uvicorn.Config(
             Starlette(routes=routes), access_log=False, log_level="critical", server_header=False, date_header=False,
             lifespan="off", timeout_graceful_shutdown=1,
@@ -147,21 +146,18 @@ class Listener:
                 server.should_exit = True
                 await running
 
-    def _guarded(self, take: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        async def guarded(request: Request) -> Response:
-            is_local = self._host in (name.strip("[]") for name in LOOPBACK)
-            if is_local and (why := foreign(request.headers, self._port)):
-                return _refused(403, why)
-            given = request.headers.get("authorization", "").encode()
-            if self._token is not None and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                return _refused(401, "expected the gateway's token", {"www-authenticate": "Bearer"})
-            try:
-                return await take(request)
-            except HooklineError as problem:
-                log.warning("%s", problem)
-                return _refused(502, str(problem))
-
-        return guarded
+    async def _handle(self, request: Request) -> Response:
+        is_local = self._host in (name.strip("[]") for name in LOOPBACK)
+        if is_local and (why := foreign(request.headers, self._port)):
+            return _refused(403, why)
+        given = request.headers.get("authorization", "").encode()
+        if self._token is not None and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            return _refused(401, "expected the gateway's token", {"www-authenticate": "Bearer"})
+        try:
+            return await {"POST": self._post, "DELETE": self._delete}.get(request.method, self._get)(request)
+        except HooklineError as problem:
+            log.warning("%s", problem)
+            return _refused(502, str(problem))
 
     async def _post(self, request: Request) -> Response:
         body = bytearray()
@@ -301,11 +297,7 @@ async def _unless_gone(waiting: Any, request: Request) -> Message | None:
 def _mismatch(message: Message, headers: Mapping[str, str]) -> str:
     """Why the headers do not fit the body, which the stateless era wants them to."""
     params = wire.params_of(message)
-    if not wire.is_stateless(params):
-        return ""
-    wanted = {"mcp-protocol-version": str(wire.meta_of(params)[wire.VERSION]), "mcp-method": str(message.get("method"))}
-    if message.get("method") in wire.NAMED:
-        wanted["mcp-name"] = wire.as_header(params.get("name", params.get("uri", "")))
+    wanted = wire.headers_for(str(message.get("method")), params) if wire.is_stateless(params) else {}
     wrong = [name for name, value in wanted.items() if headers.get(name) != value]
     return f"the headers do not fit the message: {', '.join(wrong)}" if wrong else ""
 

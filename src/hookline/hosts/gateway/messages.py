@@ -26,8 +26,6 @@ PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -
 HEADER_MISMATCH = -32020
 MOST_BYTES = 128 * 1024 * 1024
 """The longest message; a server that sends a longer one is ended."""
-NAMED = ("tools/call", "prompts/get", "resources/read")
-"""The requests whose `name` or `uri` is in a header of HTTP, too."""
 REFUSED = -1
 """The code with which a client refuses what a server asks of it."""
 
@@ -38,16 +36,14 @@ def read_messages(line: bytes) -> list[Message]:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
         raise EventError(f"a line is not JSON: {problem}") from None
-    messages = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, dict) for one in messages):
-        raise EventError("a line is not a message: expected a JSON object")
-    return [_as_one_kind(one) for one in messages]
-
-
-def _as_one_kind(message: Message) -> Message:
-    """A request or an answer: its reader could take a message that claims to be both for either."""
-    others = ("result", "error") if isinstance(message.get("method"), str) else ("method", "params")
-    return {key: value for key, value in message.items() if key not in others}
+    read: list[Message] = []
+    for message in value if isinstance(value, list) else [value]:
+        if not isinstance(message, dict):
+            raise EventError("a line is not a message: expected a JSON object")
+        # A request or an answer: its reader could take a message that claims to be both for either.
+        others = ("result", "error") if isinstance(message.get("method"), str) else ("method", "params")
+        read.append({key: item for key, item in message.items() if key not in others})
+    return read
 
 
 def encode_message(message: Message) -> bytes:
@@ -118,6 +114,14 @@ def as_header(value: Any) -> str:
     return text if is_plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
+def headers_for(method: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """What HTTP says of a request in its headers, too, since the stateless era."""
+    made = {"mcp-protocol-version": str(meta_of(params)[VERSION]), "mcp-method": method}
+    if method in ("tools/call", "prompts/get", "resources/read"):
+        made["mcp-name"] = as_header(params.get("name", params.get("uri", "")))
+    return made
+
+
 # -- what a hook put in place of a result ----------------------------------------------------------------------------
 
 
@@ -129,10 +133,9 @@ def replace_result(value: Mapping[str, Any], output: Any, schema: Any) -> dict[s
     kept = {key: item for key, item in value.items() if key not in ("content", "structuredContent", "isError")}
     if isinstance(output, dict) and isinstance(output.get("content"), list):
         made = dict(output)
-    elif isinstance(output, dict):
-        made = {"content": [text_block(msgspec.json.encode(output).decode())], "structuredContent": output}
     else:
         made = {"content": [text_block(output if isinstance(output, str) else msgspec.json.encode(output).decode())]}
+        made |= {"structuredContent": output} if isinstance(output, dict) else {}
     if schema is not None and not made.get("isError") and misfits(made.get("structuredContent"), schema):
         made = {"content": made["content"], "isError": True}
     return {**kept, **made}

@@ -120,25 +120,20 @@ class Pins:
     def observe(self, definitions: Sequence[tuple[str, Any]]) -> None:
         """Compare what a server offers with the pins; what is new at the first use is pinned, and the rest is noted."""
         events: dict[str, list[str]] = {"ToolsPinned": [], "ToolsChanged": [], "ToolsRestored": []}
+        pinned, offered = self._stored.pinned, self._stored.offered
         for name, value in definitions:
             self._seen[name] = value
             self._digests.pop(name, None)
-            if event := self._compare(name, _canonical(value)):
-                events[event].append(name)
+            if name not in pinned and self._first:
+                events["ToolsPinned"].append(name)
+            elif name in pinned and _canonical(value) == _canonical(pinned[name]):
+                events["ToolsRestored"] += [name] if name in offered else []
+            elif name not in offered or _canonical(value) != _canonical(offered[name]):
+                events["ToolsChanged"].append(name)
         names = [name for name, _ in definitions]
         self._twice |= {name for name in names if names.count(name) > 1}
         if any(events.values()):
             self._keep(events)
-
-    def _compare(self, name: str, value: bytes) -> str | None:
-        """What to note about a definition; `None` if it is what was pinned, or was noted before."""
-        stored = self._stored
-        if name not in stored.pinned and self._first:
-            return "ToolsPinned"
-        if name in stored.pinned and value == _canonical(stored.pinned[name]):
-            return "ToolsRestored" if name in stored.offered else None
-        is_known = name in stored.offered and value == _canonical(stored.offered[name])
-        return None if is_known else "ToolsChanged"
 
     def _keep(self, events: dict[str, list[str]]) -> None:
         with self._file.lock():
@@ -159,20 +154,16 @@ class Pins:
 
     def problem(self, name: str) -> str | None:
         """Why a tool is not offered, or the instructions are not shown; `None` if they are what was pinned."""
-        found = self._problem(name)
-        if found is not None and name in self._seen:  # it may have been accepted since
-            self._stored = self._file.read() or self._stored
-            found = self._problem(name)
-        return found
-
-    def _problem(self, name: str) -> str | None:
         if name not in self._seen:
             return "the server does not offer it"
         if name in self._twice:
             return "the server offers it twice"
+        seen = _canonical(self._seen[name])
+        if seen != _canonical(self._stored.pinned.get(name)):  # it may have been accepted since
+            self._stored = self._file.read() or self._stored
         if name not in self._stored.pinned:
             return f"it is new since the server was pinned; read it with `hookline mcp diff {self._file.server}`"
-        if _canonical(self._seen[name]) != _canonical(self._stored.pinned[name]):
+        if seen != _canonical(self._stored.pinned[name]):
             return f"its definition changed since it was pinned; read it with `hookline mcp diff {self._file.server}`"
         return None
 
