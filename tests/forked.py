@@ -163,7 +163,7 @@ def say(status: int, number: int) -> None:
 
 def main() -> None:
     """Import, serve, and be the command."""
-    from hookline.cli.resident import PRELOAD
+    from hookline.cli.main import PRELOAD
     from hookline.processes.service.event_process import finish
 
     for name in (*PRELOAD, *IMPORTED):

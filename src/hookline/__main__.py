@@ -7,7 +7,7 @@ everything else, and whatever the service does not answer, runs here.
 import os
 import sys
 
-RESIDENT = "hookline.cli.resident"
+RESIDENT = "hookline.cli.main"
 """What the service's workers import."""
 FAILED = 2
 """The exit code by which a command hook says no."""

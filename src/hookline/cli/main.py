@@ -54,6 +54,16 @@ EXIT_CODES = """exit codes: 0 done, or allowed; 1 something is wrong; 2 blocked;
 64 the command line was not understood; 130 Ctrl-C; 141 the reader left"""
 
 
+PRELOAD = (
+    "argparse", "asyncio", "json", "msgspec", "hookline.api", "hookline.core.engine", "hookline.core.wire.claude",
+    "hookline.core.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust.store",
+    "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
+    "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.runtime",
+    "hookline.hosts.user_rules", "hookline.fleet.enforce",
+)  # fmt: skip
+"""What command hooks import when they run: the workers of the resident service, which import this, do so ahead."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; what goes wrong on purpose is one line on stderr, and Ctrl-C is exit code 130.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.cli.resident import PRELOAD
+from hookline.cli.main import PRELOAD
 from hookline.core.interpreter import hookline_argv
 from hookline.processes.service.spare import rehearsable
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until

@@ -61,7 +61,7 @@ def test_a_sink_in_the_settings_is_pushed_to(home: Path, capsys: pytest.CaptureF
 def test_another_receiver_in_the_settings_is_noticed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that pushes ends by itself, and the service starts it again with the settings as they are."""
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr("hookline.cli.commands.evidence._LOOK", 0.01)
+    monkeypatch.setattr("hookline.cli.commands.audit._LOOK", 0.01)
     log = AuditFile(home / "state" / "hookline" / "log" / "audit.jsonl")
     log.path.parent.mkdir(parents=True)
     log.append([{"n": 1}])

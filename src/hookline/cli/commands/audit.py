@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import contextlib
+import logging
+import os
 import re
+import select
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hookline.cli.commands import evidence
 from hookline.cli.commands.console import configured, logs, replay_job
-from hookline.cli.export import ALL_FORMATS, export
 from hookline.cli.options import add_commands, add_flags, key_in, parser_for
 from hookline.cli.style import colour_of, counted, paint
 from hookline.core.engine.verdict import WORDS
+from hookline.core.files import default_log
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
 from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.checkpoint import Checkpoints, LogTree, SigningKey, TreeHead, verified_note
 from hookline.records.audit.entry import decision_word_of
+from hookline.records.audit.export import FORMATS, lines, signed_statement, write_parquet
 from hookline.records.audit.log import AuditFile
+from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
 from hookline.records.audit.verification import ExpectedAnchor
 from hookline.records.replay.reader import is_within
+from hookline.settings.load import load
 
 _WORD = max(map(len, WORDS))
 _POLL_SECONDS = 0.2
@@ -45,8 +56,8 @@ def main(argv: list[str]) -> int:
                  formats=ALL_FORMATS, **RANGE)  # fmt: skip
     args = flags.parse_args(argv)
     commands = {
-        "show": _show, "verify": _verify, "report": _report, "export": _export,
-        "checkpoint": evidence.checkpoint, "prove": evidence.prove, "push": evidence.push,
+        "show": _show, "verify": _verify, "report": _report, "export": _export_wanted,
+        "checkpoint": checkpoint, "prove": prove, "push": push,
     }  # fmt: skip
     try:
         return commands[args.what](args)
@@ -58,10 +69,6 @@ def main(argv: list[str]) -> int:
 def add_range(flags: argparse.ArgumentParser) -> None:
     """`--since` and `--until`."""
     add_flags(flags, "range", **RANGE)
-
-
-def _export(args: argparse.Namespace) -> int:
-    return export([("", path) for path in logs_in(logs(args.file))], args, lambda entry: within(entry, args))
 
 
 def _link(text: str) -> ExpectedAnchor:
@@ -83,30 +90,22 @@ def _word(text: str) -> str:
     return word
 
 
-def _start_of(text: str) -> datetime:
-    return _moment(text)[0]
-
-
-def _end_of(text: str) -> datetime:
-    moment, day_only = _moment(text)
-    return moment + timedelta(days=1, microseconds=-1) if day_only else moment
-
-
-def _moment(text: str) -> tuple[datetime, bool]:
-    """A point in local time, and whether it names a whole day; `7d` is seven days ago."""
+def _moment(text: str, *, end: bool = False) -> datetime:
+    """A point in local time: `7d` is seven days ago, a day alone is its beginning or its end."""
     span = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
     if span:
-        return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])}), False
+        return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])})
     try:
-        return datetime.fromisoformat(text).astimezone(), "T" not in text and ":" not in text
+        moment = datetime.fromisoformat(text).astimezone()
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"expected a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`, "
             f"got `{text}`"
         ) from None
+    return moment + timedelta(days=1, microseconds=-1) if end and "T" not in text and ":" not in text else moment
 
 
-RANGE = {"start_of": _start_of, "end_of": _end_of}
+RANGE = {"start_of": _moment, "end_of": partial(_moment, end=True)}
 """What the flags of a range are read with."""
 
 
@@ -116,6 +115,7 @@ RANGE = {"start_of": _start_of, "end_of": _end_of}
 def _show(args: argparse.Namespace) -> int:
     """Print what was asked for; exit code 2 if a log holds lines but not one record."""
     day, shown, records, unreadable = "", 0, 0, 0
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # in a pipe nothing is cut
     for raw, entry in entries(args.files, follow=args.follow):
         if entry is None:
             unreadable += 1
@@ -128,18 +128,13 @@ def _show(args: argparse.Namespace) -> int:
         if not args.json and moment is not None and moment.date().isoformat() != day:
             day = moment.date().isoformat()
             print(paint(day, "dim"))
-        print(unsteered_json(raw.rstrip()) if args.json else line(entry, _width()), flush=args.follow)
+        print(unsteered_json(raw.rstrip()) if args.json else line(entry, width), flush=args.follow)
     if unreadable:
         told = f"{counted(unreadable, 'line')} cannot be read as records; `hookline audit verify` says more"
         print(f"hookline audit: {told}", file=sys.stderr)
     if not shown and not args.json:
         print("nothing to show")
     return _CANNOT if unreadable and not records else 0
-
-
-def _width() -> int | None:
-    """How wide a line may be: as the terminal is; in a pipe nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def entries(files: list[str], *, follow: bool) -> Iterator[tuple[bytes, Mapping[str, Any] | None]]:
@@ -172,11 +167,6 @@ def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
         return False
     if args.hook is not None and args.hook not in (row.get("hook") for row in entry.get("hooks", ())):
         return False
-    return within(entry, args)
-
-
-def within(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
-    """Whether a record lies in the time that was asked for."""
     return is_within(str(entry.get("time")), args.since, args.until)
 
 
@@ -257,7 +247,7 @@ def _verify_one(path: str, args: argparse.Namespace) -> int:
     covered = ""
     if args.checkpoint is not None:
         try:
-            covered = evidence.verify_checkpoint(path, args.checkpoint, args.vkey)
+            covered = verify_checkpoint(path, args.checkpoint, args.vkey)
         except AuditError as problem:
             breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
     if args.json:
@@ -279,3 +269,149 @@ def _proof(file: AuditFile, key: bytes | None) -> str:
     if key is None:
         return "it has no key: anyone who can write to its folder could have rewritten it"
     return "only a holder of the key can have written it; without an anchor, a rollback of log and head is not seen"
+
+
+# -- for those who verify without Hookline, or have their own tools ----------------------------------------------------
+
+
+_LOOK, _PAUSE = 5.0, 60.0
+"""Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
+
+
+def checkpoint(args: argparse.Namespace) -> int:
+    """Sign the log as it is."""
+    signed = _checkpoints(args)
+    print(signed.update(), end="")
+    print(f"verify it with {signed.vkey}", file=sys.stderr)
+    return 0
+
+
+def prove(args: argparse.Namespace) -> int:
+    """Print a proof, as JSON."""
+    signed = _checkpoints(args)
+    if args.old is not None:
+        found = signed.proof_since(TreeHead.parse(_text(args.old)))
+    else:
+        found = signed.proof_of(args.record)
+    if args.statement and args.old is None:
+        found = signed_statement(base64.b64decode(found["leaf"]), signed.key, signed.vkey.rpartition("+")[0])
+    print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    return 0
+
+
+def push(args: argparse.Namespace) -> int:
+    """Send what the receivers do not have yet; with `--follow` until it is ended, or the settings name others."""
+    try:
+        wanted = _receivers(args)
+        pushers = [Pusher(path or default_log(), to, form) for path, to, form in wanted]
+        for one in pushers:
+            one.acquire()
+    except AuditError:
+        if args.until_eof:  # the service starts this again: not at once, with the same settings
+            select.select([0], [], [], _PAUSE)
+        raise
+    if not args.follow:
+        print("\n".join(f"{one_line(one.state.to)}: {one.until_sent()} records sent" for one in pushers))
+        return 0
+    stop = threading.Event()
+    threads = [threading.Thread(target=one.follow, args=(stop.wait,), daemon=True) for one in pushers]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        while _receivers(args) == wanted:
+            if not args.until_eof:
+                stop.wait(_LOOK)
+            elif select.select([0], [], [], _LOOK)[0] and not os.read(0, 1024):
+                break
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return 0
+
+
+def _receivers(args: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """The receiver on the command line, or those in the user's and the administrator's settings, never a project's."""
+    if args.to:
+        return [(args.file or "", args.to, args.format)]
+    files = load(setting_sources="user", headers=False).files
+    raw = [file.raw["sink"] for file in files if file.source.kind in ("user", "managed") and "sink" in file.raw]
+    found = [(path or args.file or "", to, form) for one in raw for path, to, form in sinks_in(one)]
+    if not found:
+        raise AuditError('no receiver; name one with `--to`, or in your settings: {"sink": "syslog+tls://HOST:6514"}')
+    return found
+
+
+def verify_checkpoint(log: str, checkpoint: Path, vkey: str) -> str:
+    """Compare a log with a checkpoint that was kept elsewhere; how much of it that covers."""
+    head = TreeHead.parse(verified_note(_text(checkpoint), vkey))
+    LogTree(log).check(head)
+    return f"its first {head.size} records are those of {head.origin} that the checkpoint is over"
+
+
+def _checkpoints(args: argparse.Namespace) -> Checkpoints:
+    if not Path(args.file).is_file():
+        raise AuditError(f"{args.file}: no such file; name an audit log")
+    key = SigningKey.load(args.signing_key) if args.signing_key else None
+    return Checkpoints(args.file, key, origin=args.origin)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as problem:
+        raise AuditError(f"{path}: cannot be read: {problem}") from None
+
+
+# -- other formats -----------------------------------------------------------------------------------------------------
+
+
+log: logging.Logger = logging.getLogger("hookline.audit")
+
+ALL_FORMATS = (*FORMATS, "parquet")
+Log = tuple[str, Path]
+"""A machine, empty if there is only one, and its log."""
+
+
+def _export_wanted(args: argparse.Namespace) -> int:
+    found = [("", path) for path in logs_in(logs(args.file))]
+    return export(found, args, lambda entry: is_within(str(entry.get("time")), args.since, args.until))
+
+
+def export(logs: Iterable[Log], args: argparse.Namespace, wanted: Callable[[Any], bool] = bool) -> int:
+    """Write every record of the logs that is wanted; the exit code."""
+    records = (row for row in _records(logs) if wanted(row[1]))
+    if args.format == "parquet":
+        if args.output is None:
+            raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
+        with _writing(args.output):
+            count = write_parquet(args.output, records)
+        print(f"{counted(count, 'record')} in {one_line(str(args.output))}", file=sys.stderr)
+    elif args.output is None:
+        sys.stdout.buffer.writelines(lines(records, args.format))
+        sys.stdout.flush()
+    else:
+        with _writing(args.output), args.output.open("wb") as file:
+            file.writelines(lines(records, args.format))
+    return 0
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise HooklineError(f"{path}: {problem.strerror}; name another file, or make room there") from None
+
+
+def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for machine, path in logs:
+        reader = LogReader(path)
+        if not reader.segments():
+            raise HooklineError(f"{path}: no such file; name an audit log")
+        for batch in reader.batches():
+            for line in batch.lines:
+                record = read_object(line)
+                if record is None:
+                    log.warning("%s: a line is not a record; run `hookline audit verify`", path)
+                else:
+                    yield machine, record

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.cli.export import ALL_FORMATS, export
+from hookline.cli.commands.audit import ALL_FORMATS, export
 from hookline.cli.options import add_commands, parser_for
 from hookline.cli.style import counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
@@ -261,12 +261,12 @@ async def _join(args: argparse.Namespace) -> int:
 
 def _connection_begins() -> str:
     """Let the resident service connect, where there is one."""
-    from hookline.cli import resident
+    from hookline.cli import main as entry
     from hookline.processes.service import address, client, control
 
     if address.instance() and not Path(client.off_switch()).exists():
         with contextlib.suppress(control.NotRunning):
-            control.begin(resident.__name__)
+            control.begin(entry.__name__)
             return "the resident service keeps it connected; `hookline fleet status` shows how it stands"
     return "the resident service is off here: run `hookline fleet run` to stay connected"
 

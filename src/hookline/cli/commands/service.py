@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hookline.cli import resident
+from hookline.cli import main as entry
 from hookline.cli.options import parser_for
 from hookline.cli.style import paint
 from hookline.display import one_line
@@ -146,7 +146,7 @@ def _ms(value: float | None) -> str:
 
 
 def _start(args: argparse.Namespace) -> int:
-    found = control.begin(resident.__name__)
+    found = control.begin(entry.__name__)
     print(json.dumps(found) if args.json else f"running, pid {found['pid']}")
     return 0
 

@@ -29,7 +29,7 @@ from hookline.settings.files import Problem, read_json
 from hookline.settings.policy import File
 from hookline.settings.sources import places
 
-ENTRY = "hookline.cli.resident"
+ENTRY = "hookline.cli.main"
 """What the service's workers import."""
 LONGEST_HOLD = 600.0
 MARGIN = 1.0

@@ -12,7 +12,6 @@ def main(argv: list[str]) -> int:
     args = parser_for("demo").parse_args(argv)
 
     from hookline.cli.commands.demo.play import play
-    from hookline.cli.commands.demo.timeline import TimelineScreen, Told
 
     pause = 0.25 if sys.stdout.isatty() and not (args.fast or args.json) else 0.0
-    return play(Told() if args.json else TimelineScreen(), pause=pause, keep=args.keep)
+    return play(as_json=args.json, pause=pause, keep=args.keep)

@@ -96,12 +96,6 @@ def _rewritten(run: Played) -> bool:
     return rewritten == [{"command": fresh}] and [event.tool_input for event in ran] == rewritten
 
 
-def _subagent(run: Played) -> bool:
-    began, ended = run.of_event("SubagentStart"), run.of_event("SubagentStop")
-    guarded = run.decided(Decision.DENY, "commands.block", "PreToolUse", "sudo", agent=True)
-    return len(began) == len(ended) == 1 and guarded
-
-
 def _context(run: Played) -> bool:
     said = [text for verdict in run.verdicts for text in verdict.context]
     told = "\n".join(str(request.messages) for request in run.model.requests)
@@ -122,7 +116,10 @@ PROMISES: dict[str, Callable[[Played], bool]] = {
         [verdict.keep_going for verdict in run.of_event("Stop")] == [True, True, False]
     ),
     "the tests pass in the end": lambda run: run.tests.passed and run.result.ok,
-    "a subagent works under the same guards": _subagent,
+    "a subagent works under the same guards": lambda run: (
+        len(run.of_event("SubagentStart")) == len(run.of_event("SubagentStop")) == 1
+        and run.decided(Decision.DENY, "commands.block", "PreToolUse", "sudo", agent=True)
+    ),
     "the model is told what hooks add": _context,
     "the session begins and ends": lambda run: (
         [run.verdicts[at].event.event_name for at in (0, -1)] == ["SessionStart", "SessionEnd"]
@@ -151,20 +148,20 @@ class Summary(msgspec.Struct, frozen=True):
     ms_in_tests: float
     seconds: float
 
-
-def summary(run: Played) -> Summary:
-    """Count what happened; the hook that runs the project's tests is timed apart."""
-    outcomes = [one for v in run.verdicts for one in v.outcomes if one.status is not Status.SKIPPED]
-    testing = sum(one.ms for one in outcomes if one.hook == "tests_must_pass")
-    return Summary(
-        events=len(run.verdicts),
-        hooks_run=len(outcomes),
-        denials=sum(verdict.blocked for verdict in run.verdicts),
-        sent_back=sum(verdict.keep_going for verdict in run.verdicts),
-        ms_in_hooks=round(sum(one.ms for one in outcomes) - testing, 1),
-        ms_in_tests=round(testing, 1),
-        seconds=round(run.seconds, 2),
-    )
+    @classmethod
+    def of(cls, run: Played) -> Summary:
+        """Count what happened; the hook that runs the project's tests is timed apart."""
+        outcomes = [one for v in run.verdicts for one in v.outcomes if one.status is not Status.SKIPPED]
+        testing = sum(one.ms for one in outcomes if one.hook == "tests_must_pass")
+        return cls(
+            events=len(run.verdicts),
+            hooks_run=len(outcomes),
+            denials=sum(verdict.blocked for verdict in run.verdicts),
+            sent_back=sum(verdict.keep_going for verdict in run.verdicts),
+            ms_in_hooks=round(sum(one.ms for one in outcomes) - testing, 1),
+            ms_in_tests=round(testing, 1),
+            seconds=round(run.seconds, 2),
+        )
 
 
 # -- the script -------------------------------------------------------------------------------------------------------
