@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,19 +44,17 @@ def check(loaded: LoadedSettings) -> list[Problem]:
             data = read_bytes(file.source.path, _LARGEST)
             texts[file.source.label] = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
     order = {file.source.label: number for number, file in enumerate(loaded.files)}
-    placed = [_placed(problem, texts) for problem in found]
-    return sorted(placed, key=lambda one: (order.get(_label(one), len(order)), one.line, one.column))
-
-
-def _label(problem: Problem) -> str:
-    return problem.where.partition(": ")[0]
+    return sorted(
+        (_placed(problem, texts) for problem in found),
+        key=lambda one: (order.get(one.where.partition(": ")[0], len(order)), one.line, one.column),
+    )
 
 
 def _placed(problem: Problem, texts: Mapping[str, str]) -> Problem:
     """The problem with its line and column, if its file is JSON and has its key."""
     label, _, path = problem.where.partition(": ")
     told = re.match(r"is not JSON: line (\d+) column (\d+)", problem.message)
-    found = (int(told[1]), int(told[2])) if told else position(texts.get(label, ""), keys_of(path.partition(" ")[0]))
+    found = (int(told[1]), int(told[2])) if told else position(texts.get(label, ""), path.partition(" ")[0])
     return problem if found is None else msgspec.structs.replace(problem, line=found[0], column=found[1])
 
 
@@ -129,7 +127,7 @@ def _condition(hook: Hook, _: str) -> Iterator[Problem]:
 def _command(hook: Hook, project: str) -> Iterator[Problem]:
     if not isinstance(hook.action, Command):
         return
-    for problem in dict.fromkeys(missing_from(hook.action, project)):
+    for problem in dict.fromkeys(_CommandCheck(hook.action, project).problems()):
         yield Problem(hook.source, f"command: {problem}")
 
 
@@ -147,11 +145,9 @@ def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
 
 def asks_to_confine(hook: Hook) -> bool:
     """Whether a hook is a guard that has shell lines confined: one of ours, or `hookline guard … --confine auto`."""
-    return hook.confines or (isinstance(hook.action, Command) and _says_confine(hook.action))
-
-
-def _says_confine(action: Command) -> bool:
-    line = " ".join([action.command, *(action.args or ())])
+    if hook.confines or not isinstance(hook.action, Command):
+        return hook.confines
+    line = " ".join([hook.action.command, *(hook.action.args or ())])
     return any(
         "guard" in words and ("--confine=auto" in words or ("--confine", "auto") in pairwise(words))
         for words in (part.words for part in parse_line(line).commands)
@@ -181,69 +177,26 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-def keys_of(path: str) -> tuple[str | int, ...]:
-    """The steps of a key path: `hooks.Stop[0]` is `("hooks", "Stop", 0)`."""
-    return tuple(int(found[1]) if found[1] else found[2] for found in _STEP.finditer(path))
-
-
-def position(text: str, keys: Sequence[str | int]) -> tuple[int, int] | None:
-    """Line and column, from 1, of the value that the keys lead to, or of the last one on the way that is there."""
-    at = _Walk(text).find(keys)
-    if at is None:
-        return None
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-
-
-class _Walk:
-    """Goes through the tokens of a text and notes where each step of the way begins."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens = [(found.start(1), found[1]) for found in _TOKEN.finditer(text)]
-        self._at = 0
-
-    def find(self, keys: Sequence[str | int]) -> int | None:
-        """The offset of the deepest step that is there."""
-        best: int | None = None
-        for key in keys:
-            start = self._enter(key)
-            if start is None:
-                break
-            best = start
-        return best
-
-    def _enter(self, key: str | int) -> int | None:
-        """Go to a key's value or an item; the offset of the key, or of the item."""
-        opening = "{" if isinstance(key, str) else "["
-        if self._token() != opening:
-            return None
-        self._at += 1
-        index = 0
-        while self._token() not in ("}", "]", ""):
-            start, name = self._tokens[self._at]
-            if isinstance(key, str):
-                self._at += 2  # the key and its colon
-                if name[1:-1] == key:
-                    return start
-            elif index == key:
-                return start
-            self._skip()
-            index += 1
-            if self._token() == ",":
-                self._at += 1
-        return None
-
-    def _token(self) -> str:
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
-
-    def _skip(self) -> None:
-        """Past one value."""
-        depth = 0
-        while self._at < len(self._tokens):
-            token = self._token()
-            depth += (token in ("{", "[")) - (token in ("}", "]"))
-            self._at += 1
-            if depth <= 0:
-                return
+def position(text: str, path: str) -> tuple[int, int] | None:
+    """Line and column, from 1, of the key or item that a path (`hooks.Stop[0]`) leads to, or the last there is."""
+    starts: dict[tuple[str | int | None, ...], int] = {}
+    way: list[str | int | None] = []  # the key or index in every object and list around; None before an object's key
+    for token in _TOKEN.finditer(text):
+        word = token[1]
+        if word in "}]":
+            del way[-1:]
+        elif word == "," and way:
+            way[-1] = way[-1] + 1 if isinstance(way[-1], int) else None
+        elif way and way[-1] is None and word != ":":
+            way[-1] = word[1:-1]
+            starts.setdefault(tuple(way), token.start(1))
+        elif word != ":":
+            if way and isinstance(way[-1], int):
+                starts.setdefault(tuple(way), token.start(1))
+            way += [None] if word == "{" else [0] if word == "[" else []
+    keys = tuple(int(found[1]) if found[1] else found[2] for found in _STEP.finditer(path))
+    at = next((starts[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in starts), None)
+    return None if at is None else (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
 # -- programs and scripts that are not there --------------------------------------------------------------------------
@@ -261,61 +214,49 @@ _LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}
 _TESTS = re.compile(r"""(?:\[\[?|\btest)\s+(?:!\s+)?-[a-zA-Z]\s+["']?([^\s"'\];]+)""")
 _FUNCTIONS = re.compile(r"(?:^|[\s;&|{(])(?:function\s+([\w-]+)|([\w-]+)\s*\(\s*\))")
 _NO_SCRIPT = re.compile(r"-(?:[a-zA-Z]*[cm]|e|-eval|p|-print)")
-_PROJECT, _PLUGIN, _HOME = "/:project:", "/:plugin:", "/:home:"
+_MARKS = {"CLAUDE_PROJECT_DIR": "/:project:", "CLAUDE_PLUGIN_ROOT": "/:plugin:", "HOME": "/:home:"}
+"""What stands for a folder while a command is read: single words, since their names may have blanks."""
 
 
-def missing_from(action: Command, project: str) -> Iterator[str]:
-    """What is wrong with each program or script that the command needs, in the words of the user."""
-    if action.args is not None:
-        words = tuple(_Places(action, project).filled(word) for word in (action.command, *action.args))
-        line = ShellLine((SimpleCommand(name=words[0].rsplit("/", 1)[-1], words=words),))
-        yield from _Reader(action, project, line, "").problems()
-        return
-    text = _Places(action, project).marked(action.command)
-    yield from _Reader(action, project, parse_line(text), text).problems()
-
-
-class _Places:
-    """The folders that a command names by variables; as single words while it is read, since they may have blanks."""
+class _CommandCheck:
+    """One command, read for what it starts: what is wrong with each program or script that it needs."""
 
     def __init__(self, action: Command, project: str) -> None:
-        home = str(Path.home())
-        self._values = {_PROJECT: project, _PLUGIN: action.plugin_root or "", _HOME: home}
-        self._names = {"CLAUDE_PROJECT_DIR": _PROJECT, "CLAUDE_PLUGIN_ROOT": _PLUGIN, "HOME": _HOME}
+        self._project = project
+        self._values = dict(zip(_MARKS.values(), (project, action.plugin_root or "", str(Path.home())), strict=True))
+        text = "" if action.args is not None else self._marked(action.command)
+        self._line = parse_line(text)
+        if action.args is not None:
+            words = tuple(self._filled(self._marked(word)) for word in (action.command, *action.args))
+            self._line = ShellLine((SimpleCommand(name=words[0].rsplit("/", 1)[-1], words=words),))
+        self._tested = {self._filled(self._marked(found[1])).removeprefix("./") for found in _TESTS.finditer(text)}
+        self._known = {name for found in _FUNCTIONS.finditer(text) for name in found.groups() if name}
+        self._own_path = "PATH" in action.env or re.search(r"\bPATH=", text) is not None
+        for command in self._line.commands:
+            if command.name in _LOOKS and set(_LOOKS[command.name]) <= {*command.words, *_LOOKS[command.name][1:]}:
+                self._known.update(command.words[1:])
 
-    def marked(self, text: str) -> str:
-        for name, mark in self._names.items():
+    def _marked(self, text: str) -> str:
+        for name, mark in _MARKS.items():
             text = re.sub(rf"\$\{{{name}(?::[-=?][^}}]*)?\}}|\${name}\b", mark, text)
         return text
 
-    def filled(self, text: str) -> str:
-        text = self.marked(text)
+    def _filled(self, text: str) -> str:
         for mark, value in self._values.items():
             text = text.replace(mark, value)
         return text
-
-
-class _Reader:
-    """One command, read for what it starts."""
-
-    def __init__(self, action: Command, project: str, line: ShellLine, text: str) -> None:
-        self._project, self._line = project, line
-        self._places = _Places(action, project)
-        self._tested = {self._places.filled(found[1]).removeprefix("./") for found in _TESTS.finditer(text)}
-        self._known = {name for found in _FUNCTIONS.finditer(text) for name in found.groups() if name}
-        self._own_path = "PATH" in action.env or re.search(r"\bPATH=", text) is not None
-        for command in line.commands:
-            if command.name in _LOOKS and set(_LOOKS[command.name]) <= {*command.words, *_LOOKS[command.name][1:]}:
-                self._known.update(command.words[1:])
 
     def problems(self) -> Iterator[str]:
         for command, bases in placed(self._line):
             if not command.words or 0 in command.unknown:
                 continue
-            folders = [Path(self._project, self._places.filled(base)) for base in bases]
-            program = self._places.filled(command.words[0])
+            folders = [Path(self._project, self._filled(base)) for base in bases]
+            program = self._filled(command.words[0])
             script = self._script(command)
-            if script is not None and _is_script(script) and not self._is_there(script, folders):
+            named = script is not None and (
+                "/" in script or Path(script).suffix in CODE
+            )  # not a task, as `bun run build`
+            if script is not None and named and not self._is_there(script, folders):
                 yield f"`{script}` does not exist"
             if command.via and "/" not in program:  # `uv run check.py`, `npx tsx`: what it brings itself is its matter
                 if Path(program).suffix in CODE and not self._is_there(program, folders):
@@ -339,7 +280,7 @@ class _Reader:
             at += 2 if words[at] in valued else 1
         if at >= len(words) or at in command.unknown or at in command.globs:
             return None
-        return self._places.filled(words[at])
+        return self._filled(words[at])
 
     def _is_there(self, name: str, folders: list[Path]) -> bool:
         """Whether it may be there: also where the folder is not known, or where the line looks first."""
@@ -363,8 +304,3 @@ class _Reader:
         if path.is_dir():
             return "is a folder; name a program"
         return "" if os.access(path, os.X_OK) else f"is not executable; run `chmod +x {program}`"
-
-
-def _is_script(word: str) -> bool:
-    """Whether a word is a file's name, and not a task such as `bun run build`."""
-    return "/" in word or Path(word).suffix in CODE
