@@ -29,6 +29,7 @@ from hookline.settings.policy import (
 )
 from hookline.settings.sources import (
     HEADERS,
+    Kind,
     SettingsFolders,
     SettingsSource,
     enabled_plugins,
@@ -120,7 +121,7 @@ def load(
         files += [read_header(one) for one in _headers(where, kinds)]
     if "project" in kinds:
         files += [read_settings(source) for source in mcp_sources(where)]
-        files += [read_memory(source) for source in memory_sources(where)]
+        files += map(_read_memory, memory_sources(where))
     return merge_files(where, files, (*problems, *more))
 
 
@@ -133,20 +134,15 @@ def _plugin_files(
         found, more = plugin_sources(folder, where, name)
         problems += more
         brought += [read_settings(source) for source in found]
-        brought += [read_header(source) for source in _plugin_headers(found, where)] if headers else []
+        for one, kind in ((one, kind) for one in found[:1] for kind in HEADERS if headers):
+            sources = header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
+            brought += map(read_header, sources)
     return brought, problems
 
 
-def _plugin_headers(found: Sequence[SettingsSource], where: SettingsFolders) -> Iterable[SettingsSource]:
-    for one in found[:1]:
-        for kind in HEADERS:
-            yield from header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
-
-
-def _headers(where: SettingsFolders, kinds: Iterable[str]) -> Iterable[SettingsSource]:
+def _headers(where: SettingsFolders, kinds: set[Kind]) -> Iterable[SettingsSource]:
     folder = where.project_dir / ".claude"
     at_home = where.config_dir == folder
-    kinds = set(kinds)
     own = "user" in kinds or (at_home and "project" in kinds)
     for kind in HEADERS:
         if own:
@@ -168,20 +164,16 @@ def read_settings(source: SettingsSource) -> File:
             return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
         value, problems = parse_json(text, source.label)
     else:
-        value, problems = _given(value, source.label)
+        try:
+            value = plain(value)
+        except RecursionError:
+            value, problems = None, (Problem(source.label, "is nested too deeply"),)
     wrong = not isinstance(value, dict)
     if wrong and not problems:
         problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
     if wrong:
         return File(source=source, problems=problems, broken=True, found=True)
     return File(source=source, raw=value, problems=(*problems, *misspelt(source, value)), found=True)
-
-
-def _given(value: Any, label: str) -> tuple[Any, tuple[Problem, ...]]:
-    try:
-        return plain(value), ()
-    except RecursionError:
-        return None, (Problem(label, "is nested too deeply"),)
 
 
 _HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers", "allowed-tools")
@@ -220,7 +212,7 @@ def read_header(source: SettingsSource) -> File:
     )  # fmt: skip
 
 
-def read_memory(source: SettingsSource) -> File:
+def _read_memory(source: SettingsSource) -> File:
     """What a CLAUDE.md of the project takes in from outside it."""
     imports = outside_imports(Path(source.path), Path(source.root))
     return File(source=source, raw={"imports": list(imports)} if imports else {}, found=True)
@@ -245,7 +237,10 @@ def merge_files(
 ) -> LoadedSettings:
     """What the files say together. A file that is not `effective` (not trusted) has no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
-    heard = [file if effective is None or effective(file) else _muted(file) for file in files]
+    heard = [
+        file if effective is None or effective(file) else msgspec.structs.replace(file, raw=harmless(file.raw))
+        for file in files
+    ]
     switches, switch_problems = read_switches(heard)
     env, env_problems = read_env(heard)
     permissions, permission_problems = read_permissions(heard)
@@ -256,10 +251,6 @@ def merge_files(
         places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
         permissions=permissions, env=env, raw=merged(heard), watched=_watched(where, files), source_problems=problems,
     )  # fmt: skip
-
-
-def _muted(file: File) -> File:
-    return msgspec.structs.replace(file, raw=harmless(file.raw))
 
 
 def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...], tuple[Skill, ...], list[Problem]]:
@@ -278,17 +269,13 @@ def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...],
         else:
             hooks += parsed.hooks
     unique, notes = without_duplicates(hooks)
-    return tuple(with_free_names(unique)), _named_apart(skills, unique), [*problems, *notes]
-
-
-def _named_apart(skills: Iterable[Skill], hooks: Iterable[Hook]) -> tuple[Skill, ...]:
-    taken = {hook.name for hook in with_free_names(hooks)}
-    apart = []
-    for skill in skills:
+    free = with_free_names(unique)
+    taken = {hook.name for hook in free}
+    for at, skill in enumerate(skills):
         named = with_free_names(without_duplicates(skill.hooks)[0], taken)
         taken |= {hook.name for hook in named}
-        apart.append(msgspec.structs.replace(skill, hooks=tuple(named)))
-    return tuple(apart)
+        skills[at] = msgspec.structs.replace(skill, hooks=tuple(named))
+    return tuple(free), tuple(skills), [*problems, *notes]
 
 
 def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
@@ -317,14 +304,13 @@ def includes(content: str, folder: Path) -> list[Path]:
     """The files a text names with `@path`, outside code; a name that is not a file is just a word."""
     prose = CODE.sub("", FENCE.sub("", content))
     names = [name.replace("\\ ", " ") for name in INCLUDE.findall(prose)]
-    return [Path(folder, _expanded(name)) for name in names]
-
-
-def _expanded(name: str) -> Path:
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:  # `~name` of an unknown user
-        return Path(name)
+    found = []
+    for name in names:
+        try:
+            found.append(Path(folder, Path(name).expanduser()))
+        except RuntimeError:  # `~name` of an unknown user
+            found.append(Path(folder, name))
+    return found
 
 
 def is_outside(path: Path, root: Path) -> bool:

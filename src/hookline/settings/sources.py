@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -118,18 +118,14 @@ def places(
     env = os.environ if env is None else env
     at_home = absolute_path(home or env.get("HOME") or "~")
     config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
-    managed = managed or _managed(env)
+    usual = MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
+    stated = "" if os.path.lexists(usual) else env.get(MANAGED_VARIABLE)
     return SettingsFolders(
         project_dir=absolute_path(project_dir),
         home=at_home,
         config_dir=absolute_path(config_dir or at_home / ".claude"),
-        managed=absolute_path(managed),
+        managed=absolute_path(managed or stated or usual),
     )
-
-
-def _managed(env: Mapping[str, str]) -> str:
-    usual = MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
-    return usual if os.path.lexists(usual) else env.get(MANAGED_VARIABLE) or usual
 
 
 def settings_sources(
@@ -147,24 +143,17 @@ def settings_sources(
     managed = SettingsSource(kind="managed", label=str(where.managed), path=str(where.managed))
     if bare:
         return (managed,), ()
-    wanted, problems = _wanted(setting_sources)
-    several = isinstance(settings, Sequence) and not isinstance(settings, str)
-    given: Iterable[Any] = settings if several else () if settings is None else (settings,)  # type: ignore[assignment]
-    return (managed, *_standard(where, wanted), *(_flag(one, where) for one in given)), problems
-
-
-def _wanted(setting_sources: str | Iterable[str] | None) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    if setting_sources is None:
-        return SETTING_SOURCES, ()
-    words = setting_sources.split(",") if isinstance(setting_sources, str) else list(setting_sources)
-    names = [word.strip() for word in words if word.strip()]
-    unknown = [name for name in names if name not in SETTING_SOURCES]
+    words = setting_sources.split(",") if isinstance(setting_sources, str) else setting_sources
+    names = SETTING_SOURCES if words is None else [word.strip() for word in words if word.strip()]
     problems = tuple(
         Problem("--setting-sources", f"unknown source `{name}`{did_you_mean(name, SETTING_SOURCES)}; "
                 "write any of `user,project,local`")
-        for name in unknown
+        for name in names
+        if name not in SETTING_SOURCES
     )  # fmt: skip
-    return tuple(name for name in SETTING_SOURCES if name in names), problems
+    several = isinstance(settings, Sequence) and not isinstance(settings, str)
+    given: Iterable[Any] = settings if several else () if settings is None else (settings,)  # type: ignore[assignment]
+    return (managed, *_standard(where, names), *(_flag(one, where) for one in given)), problems
 
 
 def _standard(where: SettingsFolders, wanted: Sequence[str]) -> Iterable[SettingsSource]:
@@ -250,23 +239,21 @@ def _manifest(path: Path, label: str) -> tuple[dict[str, Any] | None, tuple[Prob
     table, problems = read_json(str(path), label)
     if table is None and not problems:
         return {}, ()
-    said = problems[0].message if problems else _misfit(table)
-    if said is None and isinstance(table, dict):
-        return table, ()
-    return None, (Problem(label, f"{said}; the plugin is not used"),)
+    misfits = [problem.message for problem in problems] or list(_misfits(table))
+    return (None, (Problem(label, f"{misfits[0]}; the plugin is not used"),)) if misfits else (table, ())
 
 
-def _misfit(table: object) -> str | None:
+def _misfits(table: object) -> Iterator[str]:
     """What is wrong with a plugin.json."""
     if not isinstance(table, dict):
-        return f'expected an object such as `{{"name": "my-plugin"}}`, got {shown(table)}'
+        yield f'expected an object such as `{{"name": "my-plugin"}}`, got {shown(table)}'
+        return
     name = table.get("name")
     if not isinstance(name, str) or not name or any(character.isspace() for character in name):
-        return f'expected a `name` without spaces, got {shown(name)}; write `"name": "my-plugin"`'
+        yield f'expected a `name` without spaces, got {shown(name)}; write `"name": "my-plugin"`'
     for key, kinds in _MANIFEST.items():
         if key in table and not isinstance(table[key], kinds):
-            return f"`{key}` cannot be {shown(table[key])}"
-    return None
+            yield f"`{key}` cannot be {shown(table[key])}"
 
 
 def _plugin_servers(
@@ -312,32 +299,28 @@ def enabled_plugins(
     names = [name for name, on in table.items() if on is True] if isinstance(table, dict) else []
     if not names:
         return (), ()
-    path = where.config_dir / "plugins" / "installed_plugins.json"
-    installed, problems = read_json(str(path), where.label(path))
-    known = installed.get("plugins") if isinstance(installed, dict) else None
-    folders = {name: _install_path(known.get(name)) for name in names} if isinstance(known, dict) else {}
-    absent = tuple(
-        Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning")
-        for name in names
-        if not folders.get(name)
+    listed = where.config_dir / "plugins" / "installed_plugins.json"
+    installed, problems = read_json(str(listed), where.label(listed))
+    known: Any = installed.get("plugins") if isinstance(installed, dict) else None
+    folders = {}
+    for name in names if isinstance(known, dict) else ():
+        entry = known[name][0] if isinstance(known.get(name), list) and known[name] else known.get(name)
+        path = entry.get("installPath") if isinstance(entry, dict) else None
+        if isinstance(path, str) and path:
+            folders[name] = path
+    absent = [name for name in names if name not in folders]
+    said = (
+        Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning") for name in absent
     )
-    return tuple((name, folder) for name, folder in folders.items() if folder), (*problems, *absent)
-
-
-def _install_path(entry: object) -> str | None:
-    one = entry[0] if isinstance(entry, list) and entry else entry
-    path = one.get("installPath") if isinstance(one, dict) else None
-    return path if isinstance(path, str) and path else None
+    return tuple(folders.items()), (*problems, *said)
 
 
 def header_sources(
     folder: Path, kind: HeaderKind, where: SettingsFolders, *, root: str, foreign: bool, plugin: str | None = None
 ) -> tuple[SettingsSource, ...]:
     """The agents', skills' or commands' markdown files of a `.claude` (or plugin) folder, sorted by name."""
-    if kind != "skill":
-        paths = sorted(_markdown(folder / f"{kind}s", levels=4))
-    else:
-        paths = sorted(_markdown(folder / "skills", levels=2, name="SKILL.md"))
+    only = {"levels": 2, "name": "SKILL.md"} if kind == "skill" else {"levels": 4}
+    paths = sorted(_markdown(folder / f"{kind}s", **only))
     return tuple(
         SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
         for path in paths[:_MOST_HEADERS]
@@ -361,8 +344,5 @@ def _markdown(folder: Path, *, levels: int, name: str = "") -> Iterable[Path]:
         if level < levels:
             waiting += [(Path(entry.path), level + 1) for entry in entries if is_dir(entry.path)]
         if not name or level == levels:
-            yield from (Path(entry.path) for entry in entries if entry.name == (name or entry.name) and _is_text(entry))
-
-
-def _is_text(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".md") and not is_dir(entry.path)
+            files = (entry for entry in entries if entry.name.endswith(name or ".md") and not is_dir(entry.path))
+            yield from (Path(entry.path) for entry in files if entry.name == (name or entry.name))

@@ -57,11 +57,16 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 def items_of(loaded: LoadedSettings) -> tuple[Item, ...]:
     """Everything of these settings that a project or plugin brought and that takes effect."""
     found: dict[str, Item] = {}
-    for file in loaded.files:
-        if file.source.foreign and sensitive(file.raw):
-            item = _item(file, loaded)
-            other = found.get(item.path)
-            found[item.path] = item if other is None else _together(other, item)
+    for file in (file for file in loaded.files if file.source.foreign and sensitive(file.raw)):
+        item = _item(file, loaded)
+        if before := found.get(item.path):  # two readings of one file (a plugin.json that holds several tables)
+            scripts = {one.path: one for one in (*before.scripts, *item.scripts)}
+            item = msgspec.structs.replace(
+                before, definitions=f"{before.definitions}\n{item.definitions}", runs=(*before.runs, *item.runs),
+                named={**before.named, **item.named}, sets=(*before.sets, *item.sets),
+                notes=(*before.notes, *item.notes), scripts=tuple(scripts[path] for path in sorted(scripts)),
+            )  # fmt: skip
+        found[item.path] = item
     return tuple(found.values())
 
 
@@ -75,6 +80,11 @@ def _item(file: File, loaded: LoadedSettings) -> Item:
     named = {hook.source: files_run_by(hook.action, (source.root, project), project, env) for hook in hooks}
     named |= {name: files_run_by(action, (source.root, project), project) for name, action in _servers(file)}
     named = _same_listings(named)
+    paths = sorted({path for one in named.values() for path in one.files})
+    found = [script for path in paths if (script := read_script(path)) is not None]
+    listings = sorted(
+        {one for each in named.values() for one in each.listings}, key=lambda one: (one.folder, one.names)
+    )
     return Item(
         path=source.path,
         label=source.label,
@@ -83,7 +93,7 @@ def _item(file: File, loaded: LoadedSettings) -> Item:
         runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
         sets=tuple(stated(kept)),
         notes=tuple(dict.fromkeys(note for one in named.values() for note in one.notes)),
-        scripts=_scripts(named.values()),
+        scripts=(*found, *(one.read() for one in listings)),
         named=named,
     )
 
@@ -113,43 +123,17 @@ def _same_listings(named: dict[str, ExecutedFiles]) -> dict[str, ExecutedFiles]:
     }
 
 
-def _scripts(named: Iterable[ExecutedFiles]) -> tuple[HookScript, ...]:
-    named = tuple(named)
-    paths = sorted({path for one in named for path in one.files})
-    listings = sorted({one for each in named for one in each.listings}, key=lambda one: (one.folder, one.names))
-    found = [script for path in paths if (script := read_script(path)) is not None]
-    return (*found, *(one.read() for one in listings))
-
-
-def _together(a: Item, b: Item) -> Item:
-    """Two readings of one file (a plugin.json that holds several tables)."""
-    scripts = {one.path: one for one in (*a.scripts, *b.scripts)}
-    return msgspec.structs.replace(
-        a, definitions=f"{a.definitions}\n{b.definitions}", runs=(*a.runs, *b.runs), named={**a.named, **b.named},
-        sets=(*a.sets, *b.sets), notes=(*a.notes, *b.notes),
-        scripts=tuple(scripts[path] for path in sorted(scripts)),
-    )  # fmt: skip
-
-
 def stated(kept: Mapping[str, Any]) -> Iterator[str]:
     """What a file says besides its hooks, one line each."""
     for key, value in kept.items():
-        if key == "hooks":
-            continue
-        if key in _EACH and isinstance(value, dict):
-            for name, entry in value.items():
-                yield from (f"{key}.{name}: {_brief(one)}" for one in (entry if isinstance(entry, list) else [entry]))
-        elif isinstance(value, list):
-            yield from (f"{key}: {_brief(one)}" for one in value)
-        else:
-            yield f"{key}: {_brief(value)}"
+        each = key in _EACH and isinstance(value, dict)
+        rows = {f".{name}": entry for name, entry in value.items()} if each else {"": value}
+        for name, entry in rows.items() if key != "hooks" else ():
+            for one in entry if isinstance(entry, list) else [entry]:
+                yield f"{key}{name}: {one if isinstance(one, str) else pretty(one, indent=0)}"
 
 
 _EACH = ("env", "permissions", "mcpServers", "enabledPlugins", "extraKnownMarketplaces", "sandbox")
-
-
-def _brief(value: Any) -> str:
-    return value if isinstance(value, str) else pretty(value, indent=0)
 
 
 def event_of(hook: Hook) -> str:
@@ -269,7 +253,11 @@ class Trust:
             yield TrustChange(item=item, path=item.path, kind="changed", diff=diff)
         now = {script.path: script for script in item.scripts}
         for path in sorted({*now, *kept.scripts}):
-            yield from _script_change(item, path, kept.scripts.get(path), now.get(path))
+            old, new = kept.scripts.get(path), now.get(path)
+            if old is None or new is None or old.sha256 != new.sha256:
+                diff = _diff(old.text if old else "", new.text if new else "", path)
+                kind: Literal["new", "changed", "gone"] = "gone" if new is None else "new" if old is None else "changed"
+                yield TrustChange(item=item, path=path, kind=kind, diff=diff)
 
     def record(self, items: Iterable[Item]) -> None:
         """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
@@ -318,14 +306,6 @@ class _Record(msgspec.Struct):
     trusted: dict[str, _TrustedFile] = msgspec.field(default_factory=dict)
 
 
-def _script_change(item: Item, path: str, before: HookScript | None, now: HookScript | None) -> Iterator[TrustChange]:
-    if before is not None and now is not None and before.sha256 == now.sha256:
-        return
-    kind: Literal["new", "changed", "gone"] = "gone" if now is None else "new" if before is None else "changed"
-    diff = _diff(before.text if before else "", now.text if now else "", path)
-    yield TrustChange(item=item, path=path, kind=kind, diff=diff)
-
-
 def _diff(before: str | None, now: str | None, name: str) -> str:
     import difflib
 
@@ -359,21 +339,19 @@ def ensure(loaded: LoadedSettings, policy: Policy = "error", trust: Trust | None
 
 def sealed(loaded: LoadedSettings, items: Iterable[Item]) -> LoadedSettings:
     """These settings, each trusted hook bound to the files it was trusted with: they are compared at every run."""
-    seals = {hook: _seal(item, named, loaded) for item in items for hook, named in item.named.items()}
+    seals, project = {}, str(loaded.places.project_dir)
+    for item in items:
+        known = {script.path: script.sha256 for script in item.scripts}
+        for hook, named in item.named.items():
+            seals[hook] = Seal(
+                files=tuple((path, known[path]) for path in named.files if path in known),
+                absent=tuple(path for path in named.watch if path not in known and path + os.sep not in known),
+                listings=tuple((one, known[one.folder + os.sep]) for one in named.listings),
+                roots=(item.root, project),
+                project=project,
+            )
     skills = tuple(msgspec.structs.replace(one, hooks=_bound(one.hooks, seals)) for one in loaded.skills)
     return msgspec.structs.replace(loaded, hooks=_bound(loaded.hooks, seals), skills=skills)
-
-
-def _seal(item: Item, named: ExecutedFiles, loaded: LoadedSettings) -> Seal:
-    known = {script.path: script.sha256 for script in item.scripts}
-    project = str(loaded.places.project_dir)
-    return Seal(
-        files=tuple((path, known[path]) for path in named.files if path in known),
-        absent=tuple(path for path in named.watch if path not in known and path + os.sep not in known),
-        listings=tuple((one, known[one.folder + os.sep]) for one in named.listings),
-        roots=(item.root, project),
-        project=project,
-    )
 
 
 def with_current_seal(hook: Hook, loaded: LoadedSettings) -> Hook:
@@ -402,7 +380,8 @@ def untrusted(status: Status, loaded: LoadedSettings, trust: Trust) -> Untrusted
     new = any(change.kind == "new" and change.path == change.item.path for change in changes)
     count = sum(len(item.runs) for item in items)
     not_yet = "is not trusted yet" if count == 1 else "are not trusted yet"
-    which = not_yet if new else f"changed after being trusted ({_listed(changes, loaded)})"
+    listed = ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
+    which = not_yet if new else f"changed after being trusted ({listed})"
     damaged = f"; {trust.problems[0]}" if trust.problems else ""
     return UntrustedHooks(
         ", ".join(item.label for item in items),
@@ -411,23 +390,18 @@ def untrusted(status: Status, loaded: LoadedSettings, trust: Trust) -> Untrusted
     )
 
 
-def _listed(changes: Iterable[TrustChange], loaded: LoadedSettings) -> str:
-    return ", ".join(dict.fromkeys(loaded.places.label(change.path) for change in changes))
-
-
 def _without(loaded: LoadedSettings, status: Status) -> LoadedSettings:
     """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
     paths = {item.path: item.label for item in status.untrusted}
     settled = merge_files(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
     said = tuple(
-        Problem(item.label, f"{_keys(item)} take no effect until you run `hookline trust`", "warning")
+        Problem(
+            item.label,
+            f"{', '.join(f'`{key}`' for key in keys) or 'its hooks'} take no effect until you run `hookline trust`",
+            "warning",
+        )
         for item in status.untrusted
+        for keys in [dict.fromkeys(line.partition(":")[0].partition(".")[0] for line in item.sets)]
     )
     trusted = sealed(settled, (item for item in status.items if item.path not in paths))
     return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said), refused=frozenset(paths))
-
-
-def _keys(item: Item) -> str:
-    """What a file sets, by its keys."""
-    keys = dict.fromkeys(line.partition(":")[0].partition(".")[0] for line in item.sets)
-    return ", ".join(f"`{key}`" for key in keys) or "its hooks"
