@@ -11,7 +11,7 @@ import argparse
 import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -23,7 +23,6 @@ from hookline.display import one_line
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode
 
-_TABLE = TEXTS / "run_flags.toml"
 Kind = Literal["switch", "value", "maybe", "repeat", "list"]
 
 
@@ -45,29 +44,18 @@ def _mode(text: str) -> Mode:
         raise argparse.ArgumentTypeError(f"unknown mode `{text}`{hint}") from None
 
 
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of turns, got `{text}`; write `10`")
-    return int(text)
+def _number(
+    pattern: str, what: str, example: str, make: Callable[[str], float], least: float = 0
+) -> Callable[[str], Any]:
+    """What reads a number that matches a pattern and is larger than `least`."""
 
+    def read(text: str) -> Any:
+        number = make(text) if re.fullmatch(pattern, text) else least
+        if number <= least:
+            raise argparse.ArgumentTypeError(f"expected {what}, got `{text}`; write {example}")
+        return number
 
-def _tokens(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kK]?)", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"expected a number of tokens, got `{text}`; write `100k` or `100000`")
-    return int(float(found[1]) * (1000 if found[2] else 1))
-
-
-def _thinking(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"expected a number of tokens, got `{text}`; write `8000`, or `0` for none")
-    return int(text)
-
-
-def _dollars(text: str) -> float:
-    if not re.fullmatch(r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?", text) or float(text) <= 0:
-        raise argparse.ArgumentTypeError(f"expected an amount in US dollars, got `{text}`; write `0.50`")
-    return float(text)
+    return read
 
 
 def _folder(text: str) -> str:
@@ -96,37 +84,29 @@ def _log_file(text: str) -> str:
     return text
 
 
-FLAGS: dict[str, Flag] = {name: Flag(*row) for name, row in tomllib.loads(_TABLE.read_text(encoding="utf-8")).items()}
+_SAID = tomllib.loads((TEXTS / "run_flags.toml").read_text(encoding="utf-8"))
+WITHOUT_EFFECT: dict[str, Kind] = {name: kind for kind, names in _SAID.pop("without_effect").items() for name in names}
+"""Flags of the Claude CLI that change nothing here: who gives one is told, unless it promises nothing."""
+_QUIET, _CHOICES, _ALIASES, _METAVARS = (_SAID.pop(name) for name in ("quiet", "choices", "aliases", "metavars"))
+FLAGS: dict[str, Flag] = {name: Flag(*row) for name, row in _SAID.items()}
 """The flags that do something."""
 
-_WITHOUT: dict[Kind, str] = {
-    "switch": "--allow-dangerously-skip-permissions --await-initialize --debug-to-stderr --mcp-debug "
-    "--managed-settings-in-initialize",
-    "value": "--fallback-model --thinking --thinking-display --name --debug-file "
-    "--managed-settings --project-config-root --sdk-url "
-    "--task-budget",
-    "maybe": "--debug",
-    "list": "--betas --channels",
-}
-WITHOUT_EFFECT: dict[str, Kind] = {name: kind for kind, names in _WITHOUT.items() for name in names.split()}
-"""Flags of the Claude CLI that change nothing here: who gives one is told."""
-QUIET = frozenset({"--allow-dangerously-skip-permissions", "--await-initialize", "--debug-to-stderr", "--debug",
-                   "--mcp-debug"})  # fmt: skip
-"""Those that promise nothing, so that no note is needed."""
-
 _TYPES: dict[str, Any] = {
-    "--permission-mode": _mode, "--max-turns": _count, "--autocompact": _tokens, "--cwd": _folder, "--audit": _log_file,
-    "--max-budget-usd": _dollars, "--max-thinking-tokens": _thinking,
-    "--system-prompt-file": _contents, "--append-system-prompt-file": _contents,
+    "--permission-mode": _mode,
+    "--max-turns": _number("[0-9]{1,9}", "a number of turns", "`10`", int),
+    "--autocompact": _number(
+        r"[0-9]+(?:\.[0-9]+)?[kK]?", "a number of tokens", "`100k` or `100000`",
+        lambda text: int(float(text.rstrip("kK")) * (1000 if text[-1] in "kK" else 1)), least=-1,
+    ),
+    "--cwd": _folder,
+    "--audit": _log_file,
+    "--max-budget-usd": _number(
+        r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?", "an amount in US dollars", "`0.50`", float
+    ),
+    "--max-thinking-tokens": _number("[0-9]{1,9}", "a number of tokens", "`8000`, or `0` for none", int, least=-1),
+    "--system-prompt-file": _contents,
+    "--append-system-prompt-file": _contents,
 }  # fmt: skip
-_CHOICES = {
-    "--permission-prompts": ("host", "none"),
-    "--output-format": ("text", "json", "stream-json"),
-    "--input-format": ("text", "stream-json"),
-}
-_ALIASES = {"-d": "--debug", "-n": "--name"}
-_METAVARS = {"prompt": "TEXT", "settings": "FILE|JSON", "hooks": "FILE.py", "cwd": "DIR", "plugin_dir": "DIR",
-             "audit": "FILE", "max_turns": "N", "autocompact": "TOKENS"}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
@@ -174,8 +154,8 @@ class RunFlags(NamedTuple):
 def parse(argv: Sequence[str]) -> RunFlags:
     """Read a command line; one that cannot be understood ends the program with exit code 64 and what to write."""
     made = parser()
-    words, after = _split(argv)
-    given, rest = made.parse_known_args(_joined(words))
+    cut = list(argv).index("--") if "--" in argv else len(argv)
+    given, rest = made.parse_known_args(_joined(argv[:cut]))
     said = {name: value for name, value in vars(given).items() if not name.startswith("_")}
     version = said.pop("version")
     unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
@@ -183,29 +163,18 @@ def parse(argv: Sequence[str]) -> RunFlags:
     for name in unknown:
         if not driven:
             made.error(f"unknown flag `{name}`{did_you_mean(name, [*FLAGS, *WITHOUT_EFFECT])}")
-    prompts = [word for word in rest if not word.startswith("-") or word == "-"] + after
+    prompts = [word for word in rest if not word.startswith("-") or word == "-"] + list(argv[cut + 1 :])
     if not driven and prompts and "prompt" not in said:
         said["prompt"] = prompts[0]
-    idle = [name for name in WITHOUT_EFFECT if f"_{name}" in vars(given) and name not in QUIET]
+    idle = [name for name in WITHOUT_EFFECT if f"_{name}" in vars(given) and name not in _QUIET]
     passed_over = [f"flag `{name}` is unknown here and passed over" for name in unknown]
     passed_over += [f"flag `{name}` has no effect here" for name in idle]
-    return RunFlags(_options(said), tuple(passed_over), version)
-
-
-def _options(said: dict[str, Any]) -> RunOptions:
     several = {field.name for field in fields(RunOptions) if str(field.type).startswith("tuple")}
     known: Any = {name: tuple(value) if name in several else value for name, value in said.items()}
-    return RunOptions(**known)
+    return RunFlags(RunOptions(**known), tuple(passed_over), version)
 
 
-def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words before and after `--`."""
-    words = list(argv)
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at + 1 :]
-
-
-def _joined(words: list[str]) -> list[str]:
+def _joined(words: Sequence[str]) -> list[str]:
     """Flags and their values as one word each, so that a value may begin with a dash."""
     kinds: dict[str, Kind] = {**{name: flag.kind for name, flag in FLAGS.items()}, **WITHOUT_EFFECT}
     joined: list[str] = []

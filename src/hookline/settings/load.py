@@ -290,7 +290,9 @@ def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
 
 
 # -- CLAUDE.md and its kin: which files they take in from outside their project ----------------------------------------
-
+#
+# A project may put anything into its own files, and a model that is told to read them reads them. What it may not do
+# before it is trusted is to take in files of its user: `@~/notes.md`, `@/etc/hosts`, or a link that leads there.
 
 INCLUDE = re.compile(r"(?:^|\s)@((?:[^\s\\`]|\\ )+)")
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
