@@ -63,22 +63,16 @@ async def converse(made: AgentBundle) -> int:
     editor = LineEditor()
     await made.agent.start()
     while (prompt := await editor.read("> ")) is not None and prompt.strip() not in ENDS:
-        if prompt.strip() == "/help":
-            _help(made)
+        if prompt.strip() == "/help":  # what can be typed: our own commands, then the session's
+            own = {f"/{name}": one.description or one.kind for name, one in made.agent.session.skills.items()}
+            column = min(max(map(len, {**HELP, **own})), 30) + 2
+            for name, about in {**HELP, **own}.items():
+                print(f"  {one_line(name):<{column}}{one_line(about, 90)}", file=sys.stderr)
         elif prompt.strip():
             code = 1 if (await made.agent.run(prompt.strip(), mentions=True)).is_error else 0
             while (later := await made.agent.background()) is not None:
                 code = 1 if later.is_error else 0
     return code
-
-
-def _help(made: AgentBundle) -> None:
-    """What can be typed: our own commands, then the session's."""
-    own = {f"/{name}": one.description or one.kind for name, one in made.agent.session.skills.items()}
-    rows = {**HELP, **own}
-    column = min(max(map(len, rows)), 30) + 2
-    for name, about in rows.items():
-        print(f"  {one_line(name):<{column}}{one_line(about, 90)}", file=sys.stderr)
 
 
 # -- prompts ----------------------------------------------------------------------------------------------------------
@@ -126,14 +120,11 @@ class LineEditor:
         threading.Thread(target=_ask, args=(prompt, loop, answer), name="prompt", daemon=True).start()
         line = await answer
         if line is not None and line.strip():
-            self._remember()
+            with suppress(OSError):  # a prompt that cannot be kept is not a reason to lose it
+                private_folder(self._path.parent)
+                os.close(private(str(self._path), os.O_WRONLY | os.O_CREAT))
+                self._readline.write_history_file(str(self._path))
         return line
-
-    def _remember(self) -> None:
-        with suppress(OSError):  # a prompt that cannot be kept is not a reason to lose it
-            private_folder(self._path.parent)
-            os.close(private(str(self._path), os.O_WRONLY | os.O_CREAT))
-            self._readline.write_history_file(str(self._path))
 
 
 def _ask(prompt: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[str | None]) -> None:
@@ -184,8 +175,8 @@ MOST_COMPARED = 1 << 20
 
 def preview(tool: str, given: Mapping[str, Any]) -> list[str]:
     """A headline and the lines below it, safe to show; an input with anything else in it is shown as it is."""
-    form = next((form for form, known in FORMS.items() if known[0] in given and set(given) <= set(known)), _whole)
-    shown = form(given)
+    form = next((form for form, known in FORMS.items() if known[0] in given and set(given) <= set(known)), None)
+    shown = form(given) if form else [one_line(_encode(given).decode())]
     more = 0 if form is _command else len(shown) - MOST_LINES  # what runs is shown whole: the end of it counts
     if more <= 0:
         return [f"{one_line(tool)} {shown[0]}", *shown[1:]]
@@ -205,8 +196,10 @@ def _edit(given: Mapping[str, Any]) -> list[str]:
 
 
 def _write(given: Mapping[str, Any]) -> list[str]:
-    path = Path(str(given.get("file_path", "")))
-    old = _text(path)
+    path, old = Path(str(given.get("file_path", ""))), None
+    with suppress(OSError, UnicodeDecodeError):
+        if path.is_file() and path.stat().st_size <= MOST_COMPARED:
+            old = path.read_text("utf-8")
     kind = "  (new file)" if old is None and not path.exists() else ""
     return [one_line(str(path)) + kind, *_diff(old or "", str(given.get("content", "")))]
 
@@ -216,45 +209,22 @@ def _notebook(given: Mapping[str, Any]) -> list[str]:
     return [one_line(str(given.get("notebook_path", "")) + cell), *_diff("", str(given.get("new_source", "")))]
 
 
-def _address(given: Mapping[str, Any]) -> list[str]:
-    return [one_line(str(given.get("url", ""))), *lines(str(given.get("prompt", "")))]
-
-
-def _whole(given: Mapping[str, Any]) -> list[str]:
-    return [one_line(msgspec.json.encode(given).decode())]
-
-
 FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {
     _command: ("command", "description", "timeout", "run_in_background"),
     _edit: ("old_string", "new_string", "file_path", "replace_all"),
     _write: ("content", "file_path"),
     _notebook: ("new_source", "notebook_path", "cell_id", "cell_type", "edit_mode"),
-    _address: ("url", "prompt"),
+    lambda given: [one_line(str(given["url"])), *lines(str(given.get("prompt", "")))]: ("url", "prompt"),
 }
 """Which arguments each form shows, the telling one first."""
-
-
-def _text(path: Path) -> str | None:
-    """What a file says now, if that can be compared."""
-    try:
-        if not path.is_file() or path.stat().st_size > MOST_COMPARED:
-            return None
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _diff(old: str, new: str) -> list[str]:
     from difflib import unified_diff
 
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
-    return [_coloured(shown) for line in changed if not line.startswith("@@") or line != changed[0]
-            for shown in lines(line)]  # fmt: skip
-
-
-def _coloured(line: str) -> str:
-    colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-    return paint(line, colour, sys.stderr)
+    shown = [one for line in changed if not line.startswith("@@") or line != changed[0] for one in lines(line)]
+    return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]
 
 
 # -- how a run is shown: `text` for people, `json` for scripts that want the end, `stream-json` for programs ----------
@@ -267,40 +237,28 @@ _encode = msgspec.json.Encoder().encode
 
 def shown_on(made: AgentBundle, options: RunOptions, write: Write) -> None:
     """Show the run in the form that was asked for; what programs read goes to `write`."""
-    OUTPUT_FORMS[options.output_format](made, options, write)
+    output, form = made.agent.output, options.output_format
+    if form == "text":
+        output.listeners.append(_Text())
+        made.hooks.observe(_explain if options.verbose else _denied, inline=True)
+        return
 
-
-def _as_stream(made: AgentBundle, options: RunOptions, write: Write) -> None:
-    made.agent.output.listeners.append(lambda note: write(_encode(note) + b"\n"))
-    made.agent.output.partial = options.include_partial_messages
-    if options.session_mirror:
-        made.agent.mirror = _mirror(write)
-    only = None if options.include_hook_events else START_ONLY
-    made.hooks.observe(HookReporter(made.agent.output, made.hooks, only), inline=True)
-    if not options.driven:
-        made.write_init_message()
-
-
-def _mirror(write: Write) -> Callable[[str, Note], None]:
-    """Every line of a transcript, for hosts that keep sessions elsewhere."""
-
-    def tell(path: str, entry: Note) -> None:
-        write(_encode({"type": "transcript_mirror", "filePath": path, "entries": [entry]}) + b"\n")
-
-    return tell
-
-
-def _as_json(made: AgentBundle, options: RunOptions, write: Write) -> None:
-    def listen(note: Note) -> None:
-        if note["type"] == "result":
+    def send(note: Note) -> None:
+        if form == "stream-json" or note["type"] == "result":
             write(_encode(note) + b"\n")
 
-    made.agent.output.listeners.append(listen)
-
-
-def _as_text(made: AgentBundle, options: RunOptions, write: Write) -> None:
-    made.agent.output.listeners.append(_Text())
-    made.hooks.observe(_explain if options.verbose else _denied, inline=True)
+    output.listeners.append(send)
+    if form == "json":
+        return
+    output.partial = options.include_partial_messages
+    if options.session_mirror:  # every line of a transcript, for hosts that keep sessions elsewhere
+        made.agent.mirror = lambda path, entry: send(
+            {"type": "transcript_mirror", "filePath": path, "entries": [entry]}
+        )
+    only = None if options.include_hook_events else START_ONLY
+    made.hooks.observe(HookReporter(output, made.hooks, only), inline=True)
+    if not options.driven:
+        made.write_init_message()
 
 
 class _Text:
@@ -360,10 +318,3 @@ def _loudly(word: str, tool: str, given: object, why: str) -> None:
 def _explain(notice: Notice) -> None:
     if isinstance(notice, Verdict) and notice.outcomes:
         print(notice.explain(width(sys.stderr)), file=sys.stderr, flush=True)
-
-
-OUTPUT_FORMS: dict[str, Callable[[AgentBundle, RunOptions, Write], None]] = {
-    "text": _as_text,
-    "json": _as_json,
-    "stream-json": _as_stream,
-}
