@@ -15,13 +15,8 @@ from hookline.cli.options import TEXTS, parser_for
 def main(argv: list[str]) -> int:
     """Print the script of one shell."""
     args = parser_for("completion", shells=tuple(SCRIPTS)).parse_args(argv)
-    print(SCRIPTS[args.shell](all_flags()), end="")
+    print(SCRIPTS[args.shell]({name: _words_of(name) for name in COMMANDS if name != "completion"}), end="")
     return 0
-
-
-def all_flags() -> dict[str, list[str]]:
-    """The flags and subcommands of every command."""
-    return {name: _words_of(name) for name in COMMANDS if name != "completion"}
 
 
 def _words_of(name: str) -> list[str]:

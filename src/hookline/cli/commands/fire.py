@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -73,18 +72,15 @@ def _judge(event: Event, args: argparse.Namespace, time: TimeKeeper) -> tuple[Ve
 
 def _tell(verdict: Verdict, others: list[str], args: argparse.Namespace, stdout: BinaryIO) -> None:
     if args.json:
-        said = _json(verdict.to_dict())
+        try:
+            said = msgspec.json.encode(verdict.to_dict(), enc_hook=str)
+        except UnicodeEncodeError:  # a hook's lone surrogate is shown, and does not cost the verdict
+            said = json.dumps(verdict.to_dict(), default=str).encode()
     else:
-        said = _text(verdict, others).encode(sys.stdout.encoding, "backslashreplace")
+        lines = [line for text in (verdict.explain(width()), *others) for line in text.splitlines()]
+        said = "\n".join(map(painted, lines)).encode(sys.stdout.encoding, "backslashreplace")
     stdout.write(said + b"\n")
     stdout.flush()
-
-
-def _json(verdict: dict[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(verdict, enc_hook=str)
-    except UnicodeEncodeError:  # a hook's lone surrogate is shown, and does not cost the verdict
-        return json.dumps(verdict, default=str).encode()
 
 
 def _event(args: argparse.Namespace) -> Event:
@@ -115,7 +111,10 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise EventError(f"--field: expected NAME=VALUE, got `{pair}`")
-        said[name] = _value(value)
+        try:
+            said[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            said[name] = value
     return said
 
 
@@ -131,34 +130,21 @@ def _text_of(given: str) -> str | bytes:
         raise EventError(f"--input: cannot read `{given[1:]}`: {(problem.strerror or str(problem)).lower()}") from None
 
 
-def _value(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-
-
 async def _fire(hooks: Hooks, event: Event, args: argparse.Namespace) -> tuple[Verdict, list[str]]:
     async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=event.cwd):
         verdict = await hooks.fire(event)
         late = await hooks.drain()
-    return verdict, [*_late(late), *_not_asked(hooks, event)]
-
-
-def _late(outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """What hooks in the background said after the verdict."""
-    for outcome in outcomes:
-        said = " ".join([*outcome.reply.context, *outcome.reply.messages]) or outcome.error or "nothing to say"
-        yield folded(one_line(f"… {outcome.hook}, later: {said}"), 2, 4)
-
-
-def _not_asked(hooks: Hooks, event: Event) -> Iterator[str]:
-    """One line for each hook of the event that was not asked, and why."""
-    for hook in hooks.hooks:
-        if type(event) in hook.events:
-            why = why_not(hooks, hook, event)
-            if why:
-                yield folded(one_line(f"· {hook.name} was not asked: {why}"), 2, 4)
+    others = [
+        one_line(f"… {outcome.hook}, later: {said or outcome.error or 'nothing to say'}")
+        for outcome in late  # what hooks in the background said after the verdict
+        for said in [" ".join([*outcome.reply.context, *outcome.reply.messages])]
+    ]
+    others += [
+        one_line(f"· {hook.name} was not asked: {why}")
+        for hook in hooks.hooks
+        if type(event) in hook.events and (why := why_not(hooks, hook, event))
+    ]
+    return verdict, [folded(line, 2, 4) for line in others]
 
 
 def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
@@ -174,7 +160,3 @@ def why_not(hooks: Hooks, hook: Hook, event: Event) -> str:
     if isinstance(hook.when, InAgent):
         return f"it counts only while the agent `{hook.when.agent}` runs"
     return "its predicate said no"
-
-
-def _text(verdict: Verdict, others: list[str]) -> str:
-    return "\n".join(painted(line) for text in [verdict.explain(width()), *others] for line in text.splitlines())

@@ -26,14 +26,21 @@ def main(argv: list[str]) -> int:
     args.trust = True  # nothing is run here
     hooks = hooks_of(args, strict=False)
     event = _asked(args)
-    scoped = [(hook, _agent_scope(hook)) for hook in hooks.hooks] + list(_skill_hooks(hooks))
+    scoped = [
+        (hook, f"while agent `{hook.when.agent}` works" if isinstance(hook.when, InAgent) else None)
+        for hook in hooks.hooks
+    ]
+    skills = hooks.settings.loaded.skills if hooks.settings else ()  # their hooks are added once one is used
+    scoped += [(hook, f"once {skill.source.kind} `{skill.name}` is used") for skill in skills for hook in skill.hooks]
     rows = [_row(hooks, hook, event, scope) for hook, scope in scoped if event is None or type(event) in hook.events]
     if args.json:
         print(json_text(rows))
     elif not rows:
         print("no hooks" + (f" on {event.event_name}" if event else "") + "; `hookline init` writes a first one")
     else:
-        print("\n".join(_table(rows)))
+        for name in CATALOG:
+            if of_event := [row for row in rows if name in row["events"]]:
+                print("\n".join([paint(name, "bold"), *(line for row in of_event for line in _lines(row))]))
     return 0
 
 
@@ -53,18 +60,6 @@ def _asked(args: argparse.Namespace) -> Event | None:
     return claude.decode_event(payload)
 
 
-def _agent_scope(hook: Hook) -> str | None:
-    """When a hook in an agent's header holds."""
-    return f"while agent `{hook.when.agent}` works" if isinstance(hook.when, InAgent) else None
-
-
-def _skill_hooks(hooks: Hooks) -> Iterator[tuple[Hook, str]]:
-    """The hooks in the headers of skills and commands, which are added once one is used."""
-    for skill in hooks.settings.loaded.skills if hooks.settings else ():
-        for hook in skill.hooks:
-            yield hook, f"once {skill.source.kind} `{skill.name}` is used"
-
-
 def _row(hooks: Hooks, hook: Hook, event: Event | None, scope: str | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "hook": hook.name,
@@ -74,7 +69,7 @@ def _row(hooks: Hooks, hook: Hook, event: Event | None, scope: str | None) -> di
         "kind": type(hook.action).__name__.lower(),
         "runs": what_runs(hook),
         "timeout": hook.limit(hooks.engine.timeout),
-        "on_failure": _on_failure(hook),
+        "on_failure": hook.on_failure or ("block" if any(map(hook.fails_closed, hook.events)) else "continue"),
         "source": _source(hook),
         "scope": scope,
     }
@@ -95,19 +90,6 @@ def _source(hook: Hook) -> str:
         return hook.source
     path = Path(code.co_filename)
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{code.co_firstlineno}"
-
-
-def _on_failure(hook: Hook) -> str:
-    return hook.on_failure or ("block" if any(map(hook.fails_closed, hook.events)) else "continue")
-
-
-def _table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = []
-    for name in CATALOG:
-        of_event = [row for row in rows if name in row["events"]]
-        if of_event:
-            lines += [paint(name, "bold"), *(line for row in of_event for line in _lines(row))]
-    return lines
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:

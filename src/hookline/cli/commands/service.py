@@ -85,7 +85,7 @@ def _about(found: dict[str, Any]) -> Iterator[str]:
         yield f"  fleet    {keeper} ({leaf['state']}/fleet)"
     if found.get("inbox", {}).get("pid"):
         yield f"  inbox    pid {found['inbox']['pid']} keeps the questions; `hookline inbox` lists them"
-    yield f"  memory   {_megabytes(memory)} in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
+    yield f"  memory   {memory / 1e6:.1f} MB in all; ends after {found['idle_limit'] / 60:.0f} minutes without an event"
 
 
 def _pushed(one: dict[str, Any]) -> str:
@@ -117,7 +117,7 @@ def _workers(workers: list[dict[str, Any]], width: int) -> Iterator[str]:
         yield ""
         yield "   worker  since     memory  running  python"
     for one in workers:
-        state, size = one["running"] if one["ready"] else "starts", _megabytes(one["memory"] or 0)
+        state, size = one["running"] if one["ready"] else "starts", f"{(one['memory'] or 0) / 1e6:.1f} MB"
         python = _fit(one["python"], width - 40)
         yield f"  {one['pid']:>7}  {_clock(one['since'])} {size:>9} {state:>8}  {python}"
 
@@ -137,29 +137,28 @@ def _ago(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
-
-
 def _ms(value: float | None) -> str:
     return "        -" if value is None else f"{value:>6.1f} ms"
 
 
 def _start(args: argparse.Namespace) -> int:
     found = control.begin(entry.__name__)
-    print(json.dumps(found) if args.json else f"running, pid {found['pid']}")
-    return 0
+    return _say(args, found, f"running, pid {found['pid']}")
 
 
 def _stop(args: argparse.Namespace) -> int:
     was = control.stop() if address.instance() else False
-    print(json.dumps({"stopped": was}) if args.json else "stopped" if was else "was not running")
-    return 0
+    return _say(args, {"stopped": was}, "stopped" if was else "was not running")
 
 
 def _restart(args: argparse.Namespace) -> int:
     control.stop()
     return _start(args)
+
+
+def _say(args: argparse.Namespace, found: dict[str, Any], text: str) -> int:
+    print(json.dumps(found) if args.json else text)
+    return 0
 
 
 def _logs(args: argparse.Namespace) -> int:
@@ -173,20 +172,14 @@ def _logs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _on(args: argparse.Namespace) -> int:
-    path = control.turn(on=True)
-    print(json.dumps({"on": True}) if args.json else f"on: {one_line(str(path))} is gone")
-    return 0
-
-
-def _off(args: argparse.Namespace) -> int:
-    path = control.turn(on=False)
-    if address.instance():
+def _turn(args: argparse.Namespace) -> int:
+    on = args.action == "on"
+    path = one_line(str(control.turn(on=on)))
+    if not on and address.instance():
         control.stop()
-    print(json.dumps({"on": False}) if args.json else f"off: {one_line(str(path))} says so")
-    return 0
+    return _say(args, {"on": on}, f"on: {path} is gone" if on else f"off: {path} says so")
 
 
 ACTIONS = {
-    "status": _status, "start": _start, "stop": _stop, "restart": _restart, "logs": _logs, "on": _on, "off": _off,
+    "status": _status, "start": _start, "stop": _stop, "restart": _restart, "logs": _logs, "on": _turn, "off": _turn,
 }  # fmt: skip

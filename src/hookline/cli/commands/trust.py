@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -21,7 +20,9 @@ def main(argv: list[str]) -> int:
     args = parser_for("trust").parse_args(argv)
     trust = Trust.load()
     if args.forget:
-        return _forget(trust, args)
+        gone = trust.forget(Path(args.project))
+        print(json_text({"forgot": gone}) if args.json else f"forgot {counted(gone, 'file')}")
+        return 0
     status = trust.status(load(args))
     if args.yes and not status.trusted:
         trust.record(status.items)
@@ -38,13 +39,6 @@ def main(argv: list[str]) -> int:
                 print("\n".join([one_line(item.label), *trusted_by_command(item)]))
         return 0
     return _ask(trust, status)
-
-
-def _forget(trust: Trust, args: argparse.Namespace) -> int:
-    gone = trust.forget(Path(args.project))
-    said = f"forgot {counted(gone, 'file')}"
-    print(json_text({"forgot": gone}) if args.json else said)
-    return 0
 
 
 def _ask(trust: Trust, status: Status) -> int:
