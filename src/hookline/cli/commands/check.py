@@ -67,7 +67,10 @@ def _told(problems: Sequence[Problem], count: int, args: argparse.Namespace) -> 
     if args.json:
         print(json_text(problems))
     else:
-        print("\n".join([*map(_line, problems), _summary(problems)]) if problems else _all_well(count))
+        counts = [(sum(problem.severity == kind for problem in problems), kind) for kind in _COLOURS]  # the worst first
+        summary = ", ".join(counted(number, kind) for number, kind in counts if number)
+        well = f"{counted(count, 'hook')}, nothing wrong" if count else "no hooks; `hookline init` writes a first one"
+        print("\n".join([*map(_line, problems), summary or well]))
     bad = {"error", "warning"} if args.strict else {"error"}
     return 1 if any(problem.severity in bad for problem in problems) else 0
 
@@ -80,13 +83,3 @@ def _line(problem: Problem) -> str:
         line = folded(line, 0, 4)
     word = f" {problem.severity}:"
     return line.replace(word, f" {paint(problem.severity, _COLOURS[problem.severity])}:", 1)
-
-
-def _summary(problems: Sequence[Problem]) -> str:
-    """How many of each there are, the worst first."""
-    counts = [(sum(problem.severity == kind for problem in problems), kind) for kind in _COLOURS]
-    return ", ".join(counted(count, kind) for count, kind in counts if count)
-
-
-def _all_well(count: int) -> str:
-    return f"{counted(count, 'hook')}, nothing wrong" if count else "no hooks; `hookline init` writes a first one"

@@ -47,27 +47,22 @@ def starter(policy: str = "", *, shared: bool = False, flow: bool = False, hosts
     """
     more = f' --packs "${PROJECT}"/.claude/{policy}' if policy else ""
     edits, looks = "Write|Edit|MultiEdit|NotebookEdit", "mcp__.*|Read|Grep|Glob|LS" if policy else "mcp__.*"
-    rows = (("Bash", _CONFINED + _network(hosts)), (edits, _INSIDE), (looks, "guard protect"))
+    reach = "".join(f" --host {shlex.quote(host)}" for host in hosts)
+    if any(host.endswith(":22") for host in hosts):  # those who push by ssh have an agent that knows their key
+        reach += " --socket '$SSH_AUTH_SOCK'"
+    confined = f"{_CONFINED}{reach} --ask-for-others" if hosts else _CONFINED
+    rows = (("Bash", confined), (edits, _INSIDE), (looks, "guard protect"))
     guards = [
         {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
         for name, (match, words) in zip(NAMES, rows, strict=True)
     ]
-    told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in _flow_events() if flow}
+    told: dict[str, Any] = {}
+    if flow:
+        from hookline.guards.flow import flow as flow_guard
+
+        events = [event.event_name for hook in flow_guard(state=False) for event in hook.events]
+        told = {event: [{"hooks": [_entry(FLOW, "guard flow", shared=shared)]}] for event in events}
     return {**told, "PreToolUse": [*guards, *told.get("PreToolUse", ())]}
-
-
-def _network(hosts: Sequence[str]) -> str:
-    """Flags for the hosts; those who push by ssh have an agent that knows their key."""
-    if not hosts:
-        return ""
-    agent = " --socket '$SSH_AUTH_SOCK'" if any(host.endswith(":22") for host in hosts) else ""
-    return "".join(f" --host {shlex.quote(host)}" for host in hosts) + agent + " --ask-for-others"
-
-
-def _flow_events() -> list[str]:
-    from hookline.guards.flow import flow
-
-    return [event.event_name for hook in flow(state=False) for event in hook.events]
 
 
 def _policy(text: str, names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 from hookline.cli.commands.uninstall import take_out
 from hookline.cli.options import TEXTS, default_project, hooks_from, parser_for
@@ -64,23 +64,43 @@ def main(argv: list[str]) -> int:
     done = []
     for host in chosen:
         source = sources[host.name]
-        _check_source(host, source)
-        hooks = loaded[source]
-        question = f"{host.title} runs hooks only once they are trusted. Trust these now?"
-        trust = args.yes or (host.hook_trust is not None and has_terminal() and agreed(question))
-        with keep_trust(project) if host.own_rules and scope != "user" else nullcontext():
-            one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
-                          observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
-                          allow_subagents=args.allow_subagents, hold=_ask_hold(hooks, host))  # fmt: skip
-            servers = put_in(host, source, scope, project) if args.mcp else []
-        done.append(one._replace(notes=(*_log_notes(source), *_version_notes(one.host), *servers, *one.notes)))
+        done.append(_install(host, source, loaded[source], scope, project, args))
         if not args.json:
             _show(done[-1])
     if args.json:
-        print(json.dumps([_as_dict(one) for one in done], indent=2))
+        rows = [
+            {
+                "host": one.host.name,
+                "path": str(one.path),
+                "events": list(one.events),
+                "backups": [str(path) for path in one.backups],
+                "losses": [loss.to_dict() for loss in one.losses],
+                "notes": list(one.notes),
+                "verified": one.host.verified or None,
+            }
+            for one in done
+        ]
+        print(json.dumps(rows, indent=2))
     if args.until_exit:
         _hold(chosen, project)
     return 0
+
+
+def _install(
+    host: Host, source: HookSource, hooks: Hooks, scope: Scope, project: Path, args: argparse.Namespace
+) -> InstallResult:
+    if host.own_rules and not source.flags:
+        raise HooklineError(
+            f"{host.title} reads these settings files itself; name other hooks with --hooks or --settings"
+        )
+    question = f"{host.title} runs hooks only once they are trusted. Trust these now?"
+    trust = args.yes or (host.hook_trust is not None and has_terminal() and agreed(question))
+    with keep_trust(project) if host.own_rules and scope != "user" else nullcontext():
+        one = install(host, hooks.hooks, source, scope=scope, project=project, trust=trust,
+                      observed=hooks.engine.observers.wanted, replace=args.replace or args.until_exit,
+                      allow_subagents=args.allow_subagents, hold=_ask_hold(hooks, host))  # fmt: skip
+        servers = put_in(host, source, scope, project) if args.mcp else []
+    return one._replace(notes=(*_notes(one.host, source), *servers, *one.notes))
 
 
 def _hold(chosen: Sequence[Host], project: Path) -> None:
@@ -88,7 +108,7 @@ def _hold(chosen: Sequence[Host], project: Path) -> None:
     written = [(host, installation(host.name, "local", project)) for host in chosen]
     for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _interrupt)
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
         print("Ctrl-C takes them out again", flush=True)
         while True:
@@ -97,10 +117,6 @@ def _hold(chosen: Sequence[Host], project: Path) -> None:
         for host, ours in written:
             if ours == installation(host.name, "local", project):
                 take_out(host, "local", project)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -> HookSource:
@@ -117,18 +133,15 @@ def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -
     return source._replace(audit=audit or (old.audit if old[:2] in (("", ""), source[:2]) else ""))
 
 
-def _log_notes(source: HookSource) -> list[str]:
-    where = default_log() if source.audit == DEFAULT_LOG else source.audit
-    return [f"everything is logged in {where}; `hookline console` shows it"] if source.audit else []
-
-
-def _version_notes(host: Host) -> list[str]:
-    """What is to be said of the version that is on this machine."""
+def _notes(host: Host, source: HookSource) -> list[str]:
+    """Where everything is logged, and what is to be said of the version that is on this machine."""
     from hookline.hosts.install.survey import find_binary, older_than_measured
 
+    where = default_log() if source.audit == DEFAULT_LOG else source.audit
+    logged = [f"everything is logged in {where}; `hookline console` shows it"] if source.audit else []
     binary = find_binary(host)
     told = older_than_measured(host, binary.version) if binary else ""
-    return [f"{told}, or run `hookline prove {host.name}`"] if told else []
+    return [*logged, *([f"{told}, or run `hookline prove {host.name}`"] if told else [])]
 
 
 def _ask_hold(hooks: Hooks, host: Host) -> float:
@@ -148,13 +161,6 @@ def load_source(source: HookSource) -> Hooks:
             "or write `--audit` to log what happens"
         )
     return hooks
-
-
-def _check_source(host: Host, source: HookSource) -> None:
-    if host.own_rules and not source.flags:
-        raise HooklineError(
-            f"{host.title} reads these settings files itself; name other hooks with --hooks or --settings"
-        )
 
 
 # -- showing --------------------------------------------------------------------------------------------------------
@@ -191,18 +197,6 @@ def print_losses(host: Host, losses: Sequence[Enforcement]) -> None:
             color = "yellow" if loss.status is Status.DIFFERENTLY else "red"
             what = f"{loss.hook}: `{loss.kind}` on {loss.event}" if loss.kind else f"{loss.hook}: {loss.event}"
             print(f"  {paint(str(loss.status), color)}: {one_line(what)}\n    {one_line(loss.reason)}")
-
-
-def _as_dict(done: InstallResult) -> dict[str, Any]:
-    return {
-        "host": done.host.name,
-        "path": str(done.path),
-        "events": list(done.events),
-        "backups": [str(path) for path in done.backups],
-        "losses": [loss.to_dict() for loss in done.losses],
-        "notes": list(done.notes),
-        "verified": done.host.verified or None,
-    }
 
 
 def _list(project: Path, *, as_json: bool) -> int:

@@ -55,14 +55,10 @@ def _without_stdin() -> None:
 
 
 async def _serve(hooks: Hooks, args: argparse.Namespace, source: int, sink: BinaryIO) -> bool:
-    async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
-        return await serve(hooks, args.dialect, source, sink)
-
-
-async def serve(hooks: Hooks, dialect: str | None, source: int, sink: BinaryIO) -> bool:
     """Answer every line of a descriptor; whether all of them could be read."""
-    codec = LineCodec(dialect)
-    async for line in read_lines(source, MOST_BYTES):
-        sink.write(await answer(hooks, line, codec) + b"\n")
-        sink.flush()
+    codec = LineCodec(args.dialect)
+    async with hooks, hosted(hooks, model=args.model, mcp_config=args.mcp_config, cwd=args.project):
+        async for line in read_lines(source, MOST_BYTES):
+            sink.write(await answer(hooks, line, codec) + b"\n")
+            sink.flush()
     return codec.unreadable == 0

@@ -39,22 +39,14 @@ def _prove(host: Host, project: Path, *, quiet: bool) -> ProofResult:
     found = prove(host, project, lambda source: list(hooks_from(source, project).hooks))
     if found.version and found.seconds:
         note_proof(host, Proof(found.version, datetime.now(UTC).date().isoformat(), found.holds))
-    if not quiet:
-        _show(found)
-    return found
-
-
-def _show(found: ProofResult) -> None:
+    if quiet:
+        return found
     print(f"{one_line(found.version)} ({found.seconds:.0f} s)" if found.version else "")
     for finding in found.findings:
         print(_line(finding))
-    bad = sum(not finding.good for finding in found.findings)
-    held = (
-        paint("all of it holds", "green")
-        if found.holds
-        else paint(f"{bad} of {len(found.findings)} do not hold", "red")
-    )
-    print(f"  → {held}\n")
+    bad = f"{sum(not finding.good for finding in found.findings)} of {len(found.findings)} do not hold"
+    print(f"  → {paint('all of it holds', 'green') if found.holds else paint(bad, 'red')}\n")
+    return found
 
 
 def _line(finding: Finding) -> str:

@@ -39,7 +39,10 @@ def main(argv: list[str]) -> int:
         size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, size=size, on_progress=advance,
                         since=args.since, until=args.until)  # fmt: skip
-    print(json_text(_object(report)) if args.json else _text(report, args.most))
+    counts = [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())]
+    said = {"calls": report.calls, "flipped": report.flip_count, "failures": report.failures,
+            "vanished": report.vanished, "counts": counts, "flips": report.flips}  # fmt: skip
+    print(json_text(said) if args.json else _text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
 
 
@@ -72,17 +75,6 @@ def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
         yield advance
     finally:
         progress.stop()
-
-
-def _object(report: Report) -> dict[str, Any]:
-    return {
-        "calls": report.calls,
-        "flipped": report.flip_count,
-        "failures": report.failures,
-        "vanished": report.vanished,
-        "counts": [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())],
-        "flips": report.flips,
-    }
 
 
 def _text(report: Report, most: int) -> str:
