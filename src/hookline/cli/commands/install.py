@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
     done = []
     for host in chosen:
         source = sources[host.name]
-        done.append(_install(host, source, loaded[source], scope, project, args))
+        done.append(_install(host, source, loaded[source], scope=scope, project=project, args=args))
         if not args.json:
             _show(done[-1])
     if args.json:
@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
 
 
 def _install(
-    host: Host, source: HookSource, hooks: Hooks, scope: Scope, project: Path, args: argparse.Namespace
+    host: Host, source: HookSource, hooks: Hooks, *, scope: Scope, project: Path, args: argparse.Namespace
 ) -> InstallResult:
     if host.own_rules and not source.flags:
         raise HooklineError(
