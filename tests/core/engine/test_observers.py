@@ -183,7 +183,7 @@ async def test_an_observer_of_verdicts_only_leaves_events_on_the_quick_way() -> 
             self.seen.append(notice)
 
     hooks, _ = watched()
-    hooks.engine.observers.clear()
+    hooks.engine.observers.take()
     observer = Verdicts()
     hooks.observe(observer, inline=True)
     verdicts = [await hooks.fire(BASH) for _ in range(3)]

@@ -48,12 +48,19 @@ def decision_parser(spec: EventSpec) -> Callable[[Any], Reply | None]:
     return parse
 
 
-def parse_answer(answer: Any, event: Event, spec: EventSpec) -> RunnerResult:
+def parse_answer(answer: Any, spec: EventSpec) -> RunnerResult:
     """A raw answer as a checked reply; what does not fit is a `ReplyError`."""
     decided = parse_decision(answer, spec)
     if decided is not None:
         return RunnerResult(reply=decided)
-    result = answer if isinstance(answer, RunnerResult) else RunnerResult(reply=_reply(answer, event))
+    if isinstance(answer, RunnerResult):
+        result = answer
+    elif answer is None or isinstance(answer, Reply):
+        result = RunnerResult(reply=answer)
+    elif isinstance(answer, Mapping):
+        result = RunnerResult(reply=decode_mapping(answer, spec.name))
+    else:
+        raise ReplyError(_not_an_answer(answer))
     reply = result.reply
     if reply is None or reply is NOTHING:
         return result
@@ -65,17 +72,6 @@ def parse_answer(answer: Any, event: Event, spec: EventSpec) -> RunnerResult:
     return msgspec.structs.replace(result, reply=frozen)
 
 
-def _reply(answer: Any, event: Event) -> Reply | None:
-    if answer is None or isinstance(answer, Reply):
-        return answer
-    if isinstance(answer, Mapping):
-        return decode_mapping(answer, event.event_name)
-    raise ReplyError(_not_an_answer(answer))
-
-
-_SAY = 'return None to say nothing, or a reply such as `deny("…")`'
-
-
 def _not_an_answer(answer: Any) -> str:
     """What is wrong with an answer that cannot be read, and what to write."""
     if inspect.iscoroutine(answer):
@@ -85,20 +81,29 @@ def _not_an_answer(answer: Any) -> str:
         return f'answered with `{getattr(answer, "__name__", answer)}` itself; call it: `return deny("…")`'
     if isinstance(answer, str):
         return 'answered with a text; return `deny("…")` to block, or `context("…")` to tell the model'
-    return f"answered with `{type(answer).__name__}`; {_SAY}"
+    say = 'return None to say nothing, or a reply such as `deny("…")`'
+    return f"answered with `{type(answer).__name__}`; {say}"
 
 
 def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseException, ms: float) -> Outcome:
     """A run that went wrong, with its consequence: the one place that knows fail-open from fail-closed (law 3)."""
-    problem = _problem(error)
-    closed = hook.fails_closed(event) and "deny" in spec.decisions
-    reply = deny(_closed_reason(hook, event, error, problem)) if closed else NOTHING
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an exception that cannot even be shown is a failure like any other
+        said = "(its text cannot be shown)"
+    problem = said if isinstance(error, (HookFailed, ReplyError)) else _raised(error, said)
+    reply, printed = NOTHING, str(getattr(error, "stderr", ""))
+    if hook.fails_closed(event) and "deny" in spec.decisions:
+        what = f"`{event.subject}`" if event.subject else event.event_name
+        reason = f"hook `{hook.name}` {problem}; it fails closed, so {what} was denied\n{printed.strip()}"
+        reply = deny(reason.rstrip())
+    status = Status.TIMEOUT if isinstance(error, HookTimeout) else Status.FAILED
     if isinstance(error, HookExited) and error.exit_code == 2:
         reply = no(spec.name, error.message or f"hook `{hook.name}` {problem}") or reply
     return Outcome(
-        hook=hook.name, source=hook.source, event=event.event_name, status=_status(error), reply=reply, ms=ms,
-        exit_code=getattr(error, "exit_code", None), error=problem, stdout=getattr(error, "stdout", ""),
-        stderr=getattr(error, "stderr", ""),
+        hook=hook.name, source=hook.source, event=event.event_name, reply=reply, ms=ms, error=problem,
+        status=Status.CANCELLED if isinstance(error, HookCancelled) else status,
+        exit_code=getattr(error, "exit_code", None), stdout=getattr(error, "stdout", ""), stderr=printed,
     )  # fmt: skip
 
 
@@ -108,32 +113,12 @@ def as_failure(error: BaseException) -> Exception:
         return HookCancelled("cancelled itself before it replied")
     if isinstance(error, SystemExit):
         return HookExited(error.code, getattr(error, "__notes__", ()))
-    return error if isinstance(error, Exception) else HookFailed(raised(error, str(error)))
+    return error if isinstance(error, Exception) else HookFailed(_raised(error, str(error)))
 
 
-def _status(error: BaseException) -> Status:
-    if isinstance(error, HookTimeout):
-        return Status.TIMEOUT
-    return Status.CANCELLED if isinstance(error, HookCancelled) else Status.FAILED
-
-
-def _problem(error: BaseException) -> str:
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - an exception that cannot even be shown is a failure like any other
-        said = "(its text cannot be shown)"
-    return said if isinstance(error, (HookFailed, ReplyError)) else raised(error, said)
-
-
-def raised(error: BaseException, said: str) -> str:
+def _raised(error: BaseException, said: str) -> str:
     """An exception in one phrase; many say nothing but their name."""
     return f"raised {type(error).__name__}{f': {said}' if said else ''}"
-
-
-def _closed_reason(hook: Hook, event: Event, error: BaseException, problem: str) -> str:
-    said = str(getattr(error, "stderr", "")).strip()
-    what = f"`{event.subject}`" if event.subject else event.event_name
-    return f"hook `{hook.name}` {problem}; it fails closed, so {what} was denied" + (f"\n{said}" if said else "")
 
 
 log: logging.Logger = logging.getLogger("hookline.engine")
@@ -159,7 +144,6 @@ _SHORT: Mapping[str, Order] = MappingProxyType({
     "sequential": "sequential", "sequential/first_deny": "sequential", RUN_ALL: RUN_ALL,
     "parallel": "parallel", "parallel/strictest": "parallel", UNANIMOUS: UNANIMOUS,
 })  # fmt: skip
-_MODES = ("enforce", "evaluate_only")
 
 
 def checked_order(order: str) -> Order:
@@ -172,7 +156,7 @@ def checked_order(order: str) -> Order:
 
 def checked_mode(mode: str) -> Mode:
     """The mode; an unknown one is refused."""
-    if mode not in _MODES:
+    if mode not in ("enforce", "evaluate_only"):
         raise HookError(f"mode must be `enforce` or `evaluate_only`, got `{mode}`")
     return mode  # type: ignore[return-value]
 
@@ -249,7 +233,7 @@ def unenforced_outcome(outcome: Outcome) -> Outcome:
 
 def merge(event: Event, outcomes: Sequence[Outcome]) -> Verdict:
     """One verdict of all outcomes; which decision wins never depends on their order."""
-    return Verdict(event, merge_replies(outcome.reply for outcome in outcomes), known=tuple(outcomes))
+    return Verdict(event, merge_replies([outcome.reply for outcome in outcomes]), known=tuple(outcomes))
 
 
 def merge_replies(replies: Iterable[Reply]) -> Reply:
@@ -269,14 +253,10 @@ def judged_again(first: Outcome, second: Outcome | None, event: Event) -> Outcom
         return msgspec.structs.replace(first, reply=kept, note="judged an older input") if changed else first
     wants_more = second.reply.input is not None and second.reply.input != event.tool_input
     worse = first if second.ok and not first.ok else second
-    return msgspec.structs.replace(
-        second,
-        status=worse.status,
-        error=worse.error,
-        reply=second_judgement(first.reply, second.reply),
-        ms=first.ms + second.ms,
-        note="judged twice; its second rewrite was not applied" if wants_more else "judged the rewritten input too",
-    )
+    note = "judged twice; its second rewrite was not applied" if wants_more else "judged the rewritten input too"
+    said = second_judgement(first.reply, second.reply)
+    ms = first.ms + second.ms
+    return msgspec.structs.replace(second, status=worse.status, error=worse.error, reply=said, ms=ms, note=note)
 
 
 def asked_late(outcome: Outcome) -> Outcome:
@@ -293,7 +273,10 @@ def second_judgement(first: Reply, second: Reply) -> Reply:
     An allow was for the old input and is forgotten; what was stricter stays. What it says twice is said once, and a
     rewrite of the second round is not applied: all hooks have judged the input as it now is.
     """
-    kept = msgspec.structs.replace(first if first.decision > Decision.ALLOW else _without_allow(first), input=None)
+    kept = msgspec.structs.replace(first, input=None)
+    if first.decision <= Decision.ALLOW:  # without its allow, and the permissions it granted with it
+        more = first.specific and msgspec.structs.replace(first.specific, updated_permissions=())
+        kept = msgspec.structs.replace(kept, decision=Decision.PASS, reasons=(), specific=more)
     fresh = msgspec.structs.replace(
         second,
         input=None,
@@ -303,10 +286,3 @@ def second_judgement(first: Reply, second: Reply) -> Reply:
         reasons=tuple(why for why in second.reasons if kept.decision != second.decision or why not in kept.reasons),
     )
     return kept | fresh
-
-
-def _without_allow(reply: Reply) -> Reply:
-    """The reply without its allow and the permissions it granted with it."""
-    more = reply.specific
-    more = None if more is None else msgspec.structs.replace(more, updated_permissions=())
-    return msgspec.structs.replace(reply, decision=Decision.PASS, reasons=(), specific=more)

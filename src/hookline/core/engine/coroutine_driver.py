@@ -198,7 +198,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
         self._limits = limits
         self._expired = 0
-        self._hurried = False
+        self._hurried = self._presumed = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
@@ -227,7 +227,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
                     self._hurry()
         finally:
             self._alarm.clear(self)
-            self._limits.on_presume(None)
+            if self._presumed:
+                self._limits.on_presume(None)
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
@@ -277,6 +278,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         if error.args == (UNWANTED,):  # the caller of `fire` said so: it is clear whose cancellation this is
             self._limits.on_cancel("cancelled")
         elif isinstance(error, asyncio.CancelledError):
+            self._presumed = True
             self._limits.on_presume(self._cancelled_from_outside)
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
             return _closed(self._steps)

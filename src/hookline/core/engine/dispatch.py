@@ -33,7 +33,7 @@ from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict,
 from hookline.core.hooks.actions import Command
 from hookline.core.hooks.hook import Hook
 from hookline.errors import HookCancelled, HooklineError, HookTimeout
-from hookline.events import Event, spec_of
+from hookline.events import Event, EventSpec
 from hookline.replies import NOTHING, Decision, Reply
 
 log: logging.Logger = logging.getLogger("hookline.engine")
@@ -69,10 +69,7 @@ class Background:
 
     def collect(self) -> list[Outcome]:
         """The late outcomes so far; each is handed out once."""
-        late: list[Outcome] = []
-        while self._late:
-            late.append(self._late.popleft())
-        return late
+        return [self._late.popleft() for _ in range(len(self._late))]
 
     async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
         """Wait for what still runs on this loop, up to `timeout`, and collect."""
@@ -108,6 +105,7 @@ class EventRun(msgspec.Struct):
     """One event on its way through the hooks chosen for it, `among` those that were there when it was fired."""
 
     event: Event
+    spec: EventSpec
     chosen: Sequence[Hook]
     among: HookIndex
     deadline: float | None = None
@@ -136,7 +134,9 @@ class Dispatcher:
         if order not in ("parallel", UNANIMOUS) or len(run.chosen) < 2:
             outcomes = await self._sequential(run, list(done), started, run_all=order == RUN_ALL)
             return merge(run.event, outcomes)
-        asked = await self._ask_all(run)
+        async with asyncio.TaskGroup() as group:  # on the input as it came
+            tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
+        asked = [task.result() for task in tasks]  # in configured order, whichever finished first
         verdict = merge(run.event, await self._settle(run, list(asked)))
         if order == UNANIMOUS:
             verdict.reply = verdict.reply | disagreement(asked)
@@ -161,24 +161,18 @@ class Dispatcher:
             started = None
             outcomes.append(outcome)
             if outcome.reply.input is not None:
-                event, rewriter = _rewritten(event, outcome.reply.input), position
+                event, rewriter = msgspec.structs.replace(event, tool_input=outcome.reply.input), position
             if not run_all and (outcome.reply.decision is Decision.DENY or outcome.reply.stop):
                 why = ended_by(outcome.hook, outcome.reply)
                 return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
         return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
-
-    async def _ask_all(self, run: EventRun) -> list[Outcome]:
-        """All at once on the input as it came; in configured order, whichever finishes first."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
-        return [task.result() for task in tasks]
 
     async def _settle(self, run: EventRun, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of hooks that were asked at once, on the input that will run: the last rewrite counts."""
         rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
         if not rewriters:
             return outcomes
-        event = _rewritten(run.event, outcomes[rewriters[-1]].reply.input or {})
+        event = msgspec.structs.replace(run.event, tool_input=outcomes[rewriters[-1]].reply.input)
         stale = [position for position in range(len(outcomes)) if position != rewriters[-1]]
         return await self._judge_again(run, event, outcomes, stale)
 
@@ -191,7 +185,7 @@ class Dispatcher:
             if first.status in (Status.BACKGROUND, Status.SKIPPED):
                 continue
             again = hook.rejudge and applies_to(hook, event, run.among)
-            second = await self.invoke(hook, event, run.deadline) if again else None
+            second = await self._invoke(run, hook, event) if again else None
             outcomes[position] = judged_again(first, second, event)
         known = {hook.name for hook in run.chosen}
         newcomers = [hook for hook in select(event, run.among) if hook.name not in known]
@@ -206,101 +200,97 @@ class Dispatcher:
     async def _ask(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
         """A hook's turn has come; one declared `once` may have had it before."""
         if not hook.once:
-            return await self.invoke(hook, event, run.deadline, started)
+            return await self._invoke(run, hook, event, started)
         if not self._registry.acquire_once(hook):
             return _skipped(hook, event, "it has run before")
-        outcome = await self.invoke(hook, event, run.deadline)
+        outcome = await self._invoke(run, hook, event)
         refused = isinstance(hook.action, Command) and outcome.exit_code
         if not outcome.ok or refused:
             self._registry.release_once(hook)
         return outcome
 
-    async def invoke(
-        self, hook: Hook, event: Event, deadline: float | None = None, started: StartedRun | None = None
-    ) -> Outcome:
+    async def _invoke(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
         """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
         if started is not None:
-            return await self._outcome(started.ctx, started)
-        options = None if deadline is None else InvokeOptions(deadline)
+            return await self._outcome(started.ctx, run.spec, started)
+        options = None if run.deadline is None else InvokeOptions(run.deadline)
         ctx = Context(event, bind(hook, self.scope), self.scope.clock(), options)
         if self.observers.detailed:
             announce_start(ctx, self.observers)
-        outcome = await self._outcome(ctx)
+        outcome = await self._outcome(ctx, run.spec)
         outcome = outcome if hook.mode == "enforce" else unenforced_outcome(outcome)
         if self.observers.detailed:
             self.observers.notify(response_of(ctx, outcome))
         return outcome
 
-    async def _outcome(self, ctx: Context, started: StartedRun | None = None) -> Outcome:
-        hook, event, spec = ctx.binding.hook, ctx.event, spec_of(ctx.event)
+    async def _outcome(self, ctx: Context, spec: EventSpec, started: StartedRun | None = None) -> Outcome:
+        hook, event = ctx.binding.hook, ctx.event
         if hook.background:
-            return self._detach(ctx, None)
+            return self._detach(ctx, spec, None)
         try:
-            result = parse_answer(await self._answer(ctx, started), event, spec)
+            result = parse_answer(await self._answer(ctx, started), spec)
         except Exception as error:  # noqa: BLE001 - a failure is an outcome
             outcome = failure_outcome(hook, event, spec, error, self._ms(ctx))
             _log_failure(outcome, error)
             return outcome
         if result.reply is not None and result.reply.background:
-            return self._detach(ctx, result.reply)
+            return self._detach(ctx, spec, result.reply)
         return _replied(ctx, result, self._ms(ctx))
 
     async def _answer(self, ctx: Context, started: StartedRun | None = None) -> Any:
         """The hook's raw answer within its time, or what it raised."""
-        step = self._start(ctx) if started is None else started.step
+        if started is None:
+            last, binding, hook = ctx.fire_deadline, ctx.binding, ctx.binding.hook
+            if last is not None and last <= self.scope.clock():
+                raise HookTimeout("was not asked: the deadline had passed")
+            if binding.call is None:
+                step = start(self._runners.of(hook).run(hook, ctx.event, ctx))
+            else:
+                step = start(binding.call(ctx.event, ctx) if binding.wants_context else binding.call(ctx.event))
+        else:
+            step = started.step
         if isinstance(step, Suspended):
             step = await drive(step, limits(ctx))
         elif started is None and not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:
             raise blocked_loop(self.scope.clock() - (ctx.started or 0.0), ctx.timeout)
         return _unwrapped(step)
 
-    def _start(self, ctx: Context) -> Any:
-        """Take the first step of a hook."""
-        last, binding, hook = ctx.fire_deadline, ctx.binding, ctx.binding.hook
-        if last is not None and last <= self.scope.clock():
-            raise HookTimeout("was not asked: the deadline had passed")
-        if binding.call is None:
-            return start(self._runners.of(hook).run(hook, ctx.event, ctx))
-        return start(binding.call(ctx.event, ctx) if binding.wants_context else binding.call(ctx.event))
-
     def _ms(self, ctx: Context) -> float:
         return (self.scope.clock() - (ctx.started or 0.0)) * 1000
 
     # -- in the background ---------------------------------------------------------------------------------------
 
-    def _detach(self, ctx: Context, reply: Reply | None) -> Outcome:
+    def _detach(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
         """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`.
 
         What else `reply` says counts now.
         """
-        self.background.start(self._late_outcome(ctx, reply), self.scope.on_late)
+        self.background.start(self._late_outcome(ctx, spec, reply), self.scope.on_late)
         now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
         return Outcome(
             hook=ctx.hook.name, source=ctx.hook.source, event=ctx.event.event_name, status=Status.BACKGROUND,
             reply=NOTHING if now == NOTHING else now, ms=self._ms(ctx),
         )  # fmt: skip
 
-    async def _late_outcome(self, ctx: Context, reply: Reply | None) -> Outcome:
-        hook, event, spec = ctx.hook, ctx.event, spec_of(ctx.event)
+    async def _late_outcome(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
         options = ctx.options and msgspec.structs.replace(ctx.options, fire_deadline=None)
         late = msgspec.structs.replace(ctx, started=self.scope.clock(), options=options)
         try:
-            answer = await (self._answer(late) if reply is None else self._work(late, reply))
-            result = parse_answer(answer, event, spec)
+            if reply is None:
+                answer = await self._answer(late)
+            else:  # what `background(work)` left to do
+                step = start(_as_coroutine(reply.later))
+                if isinstance(step, Suspended):
+                    seconds = reply.background_timeout or late.timeout
+                    step = await drive(step, Limits(seconds, self.scope.grace, late.cancel))
+                answer = _unwrapped(step)
+            result = parse_answer(answer, spec)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
             cancelled = isinstance(error, asyncio.CancelledError)
-            lenient = msgspec.structs.replace(hook, on_failure="continue")
+            lenient = msgspec.structs.replace(ctx.hook, on_failure="continue")
             failed = HookCancelled("was cancelled in the background") if cancelled else error
-            return failure_outcome(lenient, event, spec, failed, self._ms(late))
+            return failure_outcome(lenient, ctx.event, spec, failed, self._ms(late))
         return _replied(late, result, self._ms(late))
-
-    async def _work(self, late: Context, reply: Reply) -> Any:
-        """What a reply of `background(work)` left to do."""
-        step = start(_as_coroutine(reply.later))
-        if isinstance(step, Suspended):
-            seconds = reply.background_timeout or late.timeout
-            step = await drive(step, Limits(seconds, self.scope.grace, late.cancel))
-        return _unwrapped(step)
 
 
 def limits(ctx: Context) -> Limits:
@@ -316,10 +306,6 @@ def _unwrapped(step: Any) -> Any:
         return step
     error = as_failure(step.error)
     raise error from (None if error is step.error else step.error)
-
-
-def _rewritten(event: Event, tool_input: dict[str, Any]) -> Event:
-    return msgspec.structs.replace(event, tool_input=tool_input)
 
 
 def _replied(ctx: Context, result: RunnerResult, ms: float) -> Outcome:

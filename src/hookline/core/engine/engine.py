@@ -28,7 +28,7 @@ from hookline.core.engine.context import RunnerFactory, RunnerPool
 from hookline.core.engine.dispatch import Background, Dispatcher, EventRun
 from hookline.core.engine.fast_path import FastPaths, Fire
 from hookline.core.engine.observers import Observer, Observers
-from hookline.core.engine.select import EventHooks, HookIndex, Registry, applies_to, class_of, select_from
+from hookline.core.engine.select import EventHooks, HookIndex, Registry, applies_to, row_of, select_from
 from hookline.core.engine.verdict import Approval, Outcome, Verdict
 from hookline.core.hooks.hook import Hook, check_seconds
 from hookline.core.wire.dialects import detect, dialect
@@ -129,14 +129,19 @@ class Engine:
     ) -> Verdict:
         if isinstance(event, Mapping):
             event = dialect(detect(event)).decode_event(event)
-        paths, among = self._paths, self._among(only)
-        row = among.rows.get(class_of(event))
+        if self._closed:
+            raise Closed("these hooks were closed; make a new set")
+        paths, spec = self._paths, row_of(event)
+        among = HookIndex()
+        if self._enabled:
+            among = self.registry.index if only is None else self.registry.only(only)
+        row = among.rows.get(spec.cls)
         chosen = self.registry.unspent(select_from(row, event, among))
         if only is None and self._enabled and self._fast_path_allowed(row, chosen):
             path = paths.remember(event, row, chosen, among, self.notify if self.observers else None)
             if deadline is None:
                 return await path(event)
-        run = EventRun(event, chosen, among, None if deadline is None else self.clock() + deadline)
+        run = EventRun(event, spec, chosen, among, None if deadline is None else self.clock() + deadline)
         verdict = await self.dispatcher.dispatch(run, self.order)
         verdict.chosen = chosen
         if self.mode == "evaluate_only":
@@ -152,14 +157,6 @@ class Engine:
         if self.observers.detailed or self.mode != "enforce" or self.on_ask is not None:
             return False
         return self.order == "sequential" or len(chosen) <= 1
-
-    def _among(self, only: str | None) -> HookIndex:
-        """The hooks an event may meet."""
-        if self._closed:
-            raise Closed("these hooks were closed; make a new set")
-        if not self._enabled:
-            return HookIndex()
-        return self.registry.index if only is None else self.registry.only(only)
 
     def notify(self, verdict: Verdict) -> Verdict:
         """The verdict, once the observers know it and have added what they must."""

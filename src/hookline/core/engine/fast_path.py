@@ -30,7 +30,7 @@ from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limi
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
 from hookline.core.hooks.hook import Hook
-from hookline.events import Event, spec_of
+from hookline.events import Event, EventSpec, spec_of
 from hookline.replies import NOTHING, Decision, Reply
 
 Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]
@@ -65,7 +65,7 @@ class FastPaths:
         cls = event.__class__
         if row is None and notify is None:
             self.unheard.add(cls)
-        fire = fast_path(self._dispatcher, cls, chosen, among)
+        fire = fast_path(self._dispatcher, cls, chosen, among) if chosen else _silent
         fire = fire if notify is None else _notifying(fire, notify)
         if row is None or cls.subject_field is None or all(hook.matcher.matches_all for hook in row.hooks):
             self.of[cls] = fire
@@ -76,6 +76,10 @@ class FastPaths:
         known[event.subject] = fire
         self.of.setdefault(cls, _by_subject(cls.subject_field, known, self._otherwise))
         return fire
+
+
+async def _silent(event: Event) -> Verdict:
+    return Verdict(event, NOTHING)
 
 
 def _notifying(fire: Fire, notify: Callable[[Verdict], Verdict]) -> Fire:
@@ -94,18 +98,20 @@ def _by_subject(field: str, paths: dict[str | None, Fire], otherwise: Fire) -> F
 
 def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...], among: HookIndex) -> Fire:
     """What asks `chosen`, all of them plain, about one kind of event."""
-    scope, parse = dispatcher.scope, decision_parser(spec_of(cls))
+    scope, spec = dispatcher.scope, spec_of(cls)
+    parse = decision_parser(spec)
     bindings = [bind(hook, scope) for hook in chosen]
-    hand_over = partial(_hand_over, dispatcher, chosen, among)
+    hand_over = partial(_hand_over, dispatcher, spec, chosen, among)
     if len(bindings) == 1:
-        single = _single_awaiting if bindings[0].waits else _one
+        single = _waiting if bindings[0].waits else _one
         return single(bindings[0], chosen, scope.clock, parse, hand_over)
     return _all(bindings, chosen, scope.clock, parse, hand_over)
 
 
 def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
     """A single hook, the commonest case: `_all` without its loop."""
-    call, wants_context, limit = _unpacked(binding)
+    call: Any = binding.call
+    wants_context, limit = binding.wants_context, binding.limit
 
     async def fire(event: Event) -> Verdict:
         started, ctx = clock(), None
@@ -126,11 +132,10 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
     return fire
 
 
-def _single_awaiting(
-    binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver
-) -> Fire:
+def _waiting(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
     """A single hook that may have to wait: `_one`, with what `start` does in place of an `await`."""
-    call, wants_context, limit = _unpacked(binding)
+    call: Any = binding.call
+    wants_context, limit = binding.wants_context, binding.limit
 
     async def fire(event: Event) -> Verdict:
         started, ctx = clock(), None
@@ -165,15 +170,9 @@ def _single_awaiting(
     return fire
 
 
-def _unpacked(binding: Binding) -> tuple[Any, bool, float]:
-    return binding.call, binding.wants_context, binding.limit
-
-
 def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
     """One hook after another, for as long as they have nothing to say."""
-    steps: list[tuple[Binding, Any, bool, bool, float]] = [
-        (binding, binding.call, binding.wants_context, binding.waits, binding.limit) for binding in bindings
-    ]
+    steps: list[Any] = [(one, one.call, one.wants_context, one.waits, one.limit) for one in bindings]
     last = len(steps)
 
     async def fire(event: Event) -> Verdict:
@@ -207,15 +206,9 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
 
 
 async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
-    dispatcher: Dispatcher,
-    chosen: tuple[Hook, ...],
-    among: HookIndex,
-    event: Event,
-    binding: Binding,
-    ctx: Context | None,
-    marks: list[float],
-    answer: Any,
-) -> Verdict:
+    dispatcher: Dispatcher, spec: EventSpec, chosen: tuple[Hook, ...], among: HookIndex, event: Event,
+    binding: Binding, ctx: Context | None, marks: list[float], answer: Any,
+) -> Verdict:  # fmt: skip
     """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
     took = marks[-1] - marks[-2]
     if took > binding.limit and answer.__class__ is not RaisedError:
@@ -223,4 +216,4 @@ async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
     done = len(marks) - 2
     silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
     started = StartedRun(ctx or Context(event, binding, marks[-2]), answer)
-    return await dispatcher.dispatch(EventRun(event, chosen, among), "sequential", silent, started)
+    return await dispatcher.dispatch(EventRun(event, spec, chosen, among), "sequential", silent, started)

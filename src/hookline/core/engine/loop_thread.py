@@ -43,7 +43,8 @@ class LoopThread:
         """Run a coroutine to its end; a caller that is interrupted cancels it."""
         running = _running_loop()
         if running is self._loop:
-            return _run_beside(work)  # on this loop the caller would wait for itself
+            with ThreadPoolExecutor(1, "hookline-sync-nested") as pool:  # here the caller would wait for itself
+                return pool.submit(copy_context().run, asyncio.run, work).result()
         call = _Call(work)
         try:
             if running is not None or not self._lend(call):
@@ -181,23 +182,12 @@ def _close() -> None:
         private.close()
 
 
-def _loop_thread() -> LoopThread:
-    global _shared  # noqa: PLW0603 - one loop for the process is the point
-    with _lock:
-        if _shared is None:
-            _shared = LoopThread("hookline-sync")
-        return _shared
-
-
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result, for a caller that cannot await: on the private loop, or, from there, on a loop beside it.
 
     It works in any thread; in one whose own event loop is running, that loop stands still meanwhile.
     """
-    return _loop_thread().run(work)
-
-
-def _run_beside(work: Coroutine[Any, Any, T]) -> T:
-    """On a loop that lives as long as the call, in a thread of its own."""
-    with ThreadPoolExecutor(1, "hookline-sync-nested") as pool:
-        return pool.submit(copy_context().run, asyncio.run, work).result()
+    global _shared  # noqa: PLW0603 - one loop for the process is the point
+    with _lock:
+        private = _shared = _shared or LoopThread("hookline-sync")
+    return private.run(work)

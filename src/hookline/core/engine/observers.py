@@ -126,13 +126,9 @@ class Observers:
     def take(self) -> list[tuple[Observer, bool]]:
         """Every observer, and whether it is inline; none of them watches any longer."""
         taken = [*((one, True) for one in self._inline), *((one, False) for one in self._aside)]
-        self.clear()
-        return taken
-
-    def clear(self) -> None:
-        """Remove all observers."""
         self._inline = self._aside = ()
         self._noted()
+        return taken
 
     def _noted(self) -> None:
         """Note whether an observer wants to hear of single hooks, not only of verdicts."""
@@ -190,8 +186,11 @@ class Observers:
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(timeout)
-        for observer in (*self._inline, *self._aside):
-            _closed(observer)
+        for observer in (*self._inline, *self._aside):  # one that writes finishes; it may be told of more later
+            try:
+                getattr(observer, "close", lambda: None)()
+            except Exception:
+                log.exception("an observer could not be closed")
         if self.dropped:
             log.warning("observers were too slow: %d notices were dropped", self.dropped)
 
@@ -211,17 +210,6 @@ class Observers:
         closing.start()
         await closed
         closing.join()
-
-
-def _closed(observer: Observer) -> None:
-    """Let an observer that writes finish; it may be told of more later."""
-    close = getattr(observer, "close", None)
-    if close is None:
-        return
-    try:
-        close()
-    except Exception:
-        log.exception("an observer could not be closed")
 
 
 def _notified(observer: Observer, notice: Notice) -> Any:
@@ -261,11 +249,6 @@ def response_of(ctx: Context, outcome: Outcome) -> HookResponse:
     cancelled = outcome.status in (Status.TIMEOUT, Status.CANCELLED)
     word = "cancelled" if cancelled else "success" if outcome.ok else "error"
     return HookResponse(
-        **_names(ctx),
-        output=outcome.stdout + outcome.stderr,
-        stdout=outcome.stdout,
-        stderr=outcome.stderr,
-        exit_code=outcome.exit_code,
-        outcome=word,  # type: ignore[arg-type]  # one of the three words above
-        result=outcome,
-    )
+        **_names(ctx), output=outcome.stdout + outcome.stderr, stdout=outcome.stdout, stderr=outcome.stderr,
+        exit_code=outcome.exit_code, outcome=word, result=outcome,  # type: ignore[arg-type]  # one of the three words
+    )  # fmt: skip

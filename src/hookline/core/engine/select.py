@@ -13,7 +13,7 @@ import msgspec
 from hookline.core.hooks.actions import Action
 from hookline.core.hooks.hook import Hook
 from hookline.errors import DuplicateHook, EventError, UnknownHook
-from hookline.events import Event, spec_of
+from hookline.events import Event, EventSpec, spec_of
 
 _MOST_SUBJECTS = 512
 
@@ -45,23 +45,16 @@ def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> HookI
     for hook in ordered:
         for cls in hook.events:
             by_event.setdefault(cls, []).append(hook)
-    rows = {cls: _row(_shared(tuple(hooks), ordered)) for cls, hooks in by_event.items()}
+    rows: dict[type[Event], EventHooks] = {}
+    for cls, own in by_event.items():
+        conditional = any(hook.condition is not None or hook.when is not None for hook in own)
+        rows[cls] = EventHooks(ordered if len(own) == len(ordered) else tuple(own), {}, conditional)  # a whole set once
     return HookIndex(ordered, rows, project_dir, home)
-
-
-def _shared(hooks: tuple[Hook, ...], ordered: tuple[Hook, ...]) -> tuple[Hook, ...]:
-    """The whole set where an event has all of it, so that it is kept once."""
-    return ordered if hooks == ordered else hooks
-
-
-def _row(hooks: tuple[Hook, ...]) -> EventHooks:
-    conditional = any(hook.condition is not None or hook.when is not None for hook in hooks)
-    return EventHooks(hooks, {}, conditional)
 
 
 def select(event: Event, among: HookIndex) -> tuple[Hook, ...]:
     """The hooks that `event` concerns, in order. A matcher, condition or predicate that raises selects its hook."""
-    return select_from(among.rows.get(class_of(event)), event, among)
+    return select_from(among.rows.get(row_of(event).cls), event, among)
 
 
 def select_from(row: EventHooks | None, event: Event, among: HookIndex) -> tuple[Hook, ...]:
@@ -71,24 +64,19 @@ def select_from(row: EventHooks | None, event: Event, among: HookIndex) -> tuple
     subject = event.subject
     chosen = row.cache.get(subject)
     if chosen is None:
-        chosen = _matching(row, subject)
+        if len(row.cache) >= _MOST_SUBJECTS:
+            row.cache.clear()
+        chosen = row.cache[subject] = tuple(hook for hook in row.hooks if matches_subject(hook, subject))
     if row.conditional:
         return tuple(hook for hook in chosen if conditions_hold(hook, event, among))
     return chosen
 
 
-def class_of(event: Event) -> type[Event]:
-    """The catalogue's class of an event; a subclass of one is the same event."""
+def row_of(event: Event) -> EventSpec:
+    """The catalogue's row of an event; a subclass of one is the same event."""
     if not isinstance(event, Event):
         raise EventError(f"expected an event such as `PreToolUse(…)`, got `{type(event).__name__}`")
-    return spec_of(event).cls
-
-
-def _matching(row: EventHooks, subject: str | None) -> tuple[Hook, ...]:
-    if len(row.cache) >= _MOST_SUBJECTS:
-        row.cache.clear()
-    chosen = row.cache[subject] = tuple(hook for hook in row.hooks if matches_subject(hook, subject))
-    return chosen
+    return spec_of(event)
 
 
 def matches_subject(hook: Hook, subject: str | None) -> bool:
@@ -106,7 +94,7 @@ def conditions_hold(hook: Hook, event: Event, among: HookIndex) -> bool:
 
 def applies_to(hook: Hook, event: Event, among: HookIndex) -> bool:
     """Whether `hook` would be asked about `event`."""
-    named = class_of(event) in hook.events and matches_subject(hook, event.subject)
+    named = row_of(event).cls in hook.events and matches_subject(hook, event.subject)
     return named and conditions_hold(hook, event, among)
 
 
@@ -149,12 +137,9 @@ class Registry:
         current = self._index
         if current is None:
             with self._lock:
-                current = self._index = self._indexed(self._hooks)
+                current = self._index = index(self._hooks, self.project_dir, self.home)
                 self._names = None  # of use only to those who register, and large
         return current
-
-    def _indexed(self, hooks: Iterable[Hook]) -> HookIndex:
-        return index(hooks, self.project_dir, self.home)
 
     def only(self, name: str) -> HookIndex:
         """A picture of a single hook."""
@@ -162,7 +147,7 @@ class Registry:
         named = [hook for hook in hooks if hook.name == name]
         if not named:
             raise UnknownHook(name, [hook.name for hook in hooks])
-        return self._indexed(named)
+        return index(named, self.project_dir, self.home)
 
     def add(self, hooks: Iterable[Hook], *, named: bool) -> tuple[Hook, ...]:
         """Register hooks; one without a name of its own (`named=False`) gets a number if its name is taken."""
@@ -183,7 +168,8 @@ class Registry:
         other = known.get(hook.name)
         if other is None:
             return hook
-        if named or _same(hook, other):
+        same = hook.events == other.events and hook.matcher.pattern == other.matcher.pattern
+        if named or (same and _runs(hook.action) == _runs(other.action)):
             raise DuplicateHook(hook.name)
         number = self._numbers.get(hook.name, 2)
         while f"{hook.name}#{number}" in known:
@@ -233,8 +219,5 @@ class Registry:
             self._on_change()  # what was cached meanwhile leaves it out
 
 
-def _same(a: Hook, b: Hook) -> bool:
-    def run(action: Action) -> Any:
-        return getattr(action, "call", action)
-
-    return run(a.action) == run(b.action) and a.events == b.events and a.matcher.pattern == b.matcher.pattern
+def _runs(action: Action) -> Any:
+    return getattr(action, "call", action)

@@ -100,11 +100,7 @@ class _Call:
 
 
 class _Stopped(Exception):
-    """The call ends here, with what the caller is told."""
-
-    def __init__(self, denied: ToolDenied) -> None:
-        super().__init__(str(denied))
-        self.denied = denied
+    """The call ends here, with what the caller is told: a `ToolDenied`."""
 
 
 _NO_APPROVER = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
@@ -125,9 +121,10 @@ async def _make(call: _Call) -> Any:
         if verdict.blocked or verdict.stop:
             raise _stopped(call, verdict)
     except _Stopped as stopped:
+        [denied] = stopped.args
         if call.tool.on_deny == "return":
-            return stopped.denied.reason
-        raise stopped.denied from stopped.__cause__
+            return denied.reason
+        raise denied from stopped.__cause__
     return result if verdict.reply.output is msgspec.UNSET else verdict.reply.output
 
 
@@ -223,12 +220,8 @@ def wrap_tool(hooks: Fires, function: Callable[..., Any], **options: Any) -> Cal
         raise HookError(f"on_deny must be `raise` or `return`, got `{tool.on_deny}`")
     called = getattr(function, "__call__", None)  # noqa: B004 - an object whose call is a coroutine function
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
-    return _like((_async if is_async else _sync)(hooks, tool), tool)
-
-
-def _like(call_tool: Callable[..., Any], tool: Tool) -> Callable[..., Any]:
-    """Under the tool's own name, documentation and signature."""
-    functools.update_wrapper(call_tool, tool.function)
-    call_tool.__name__ = tool.name if not hasattr(tool.function, "__name__") else call_tool.__name__
+    call_tool = (_async if is_async else _sync)(hooks, tool)
+    functools.update_wrapper(call_tool, function)
+    call_tool.__name__ = call_tool.__name__ if hasattr(function, "__name__") else name
     call_tool.__signature__ = tool.signature  # type: ignore[attr-defined]  # what `inspect` looks at first
     return call_tool

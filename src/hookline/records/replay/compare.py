@@ -149,7 +149,7 @@ _worker: dict[str, Any] = {}
 
 def _start(make_hooks: MakeHooks) -> None:
     hooks = make_hooks()
-    hooks.engine.observers.clear()
+    hooks.engine.observers.take()
     _worker.update(hooks=hooks, runner=asyncio.Runner())
     if watchers(hooks):  # what they remember of a replay is not mixed with what they know of real sessions
         _worker.update(state=tempfile.TemporaryDirectory(), before=os.environ.get("XDG_STATE_HOME"))
