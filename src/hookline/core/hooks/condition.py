@@ -76,8 +76,13 @@ class Rule(msgspec.Struct, frozen=True):
         if field.kind == "command":
             command = value if isinstance(value, str) else ""
             return parse_line(command).substitutes or _command_caught(self.pattern, command) is not RuleMatch.NO
-        place = PathContext(cwd, project_dir, home)
-        return self.holds(field, value, place, wide=True) or (field.kind == "path" and _spelled(self.pattern, value))
+        if self.holds(field, value, PathContext(cwd, project_dir, home), wide=True):
+            return True
+        if field.kind != "path" or not isinstance(value, str):
+            return False
+        # as it is written, wherever that lies: `Read(*.txt)` matches `/x/a.txt`
+        relative = not self.pattern.startswith(("/", "~"))
+        return value == self.pattern or (relative and _glob(self.pattern).fullmatch(value) is not None)
 
     def catches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> RuleMatch:
         """As a deny or ask rule: whether some part of the call falls under it."""
@@ -101,7 +106,9 @@ class Rule(msgspec.Struct, frozen=True):
         if name == self.tool:
             return True
         if self.tool.startswith("mcp__"):
-            return self.pattern in (None, _STAR) and _mcp_names(self.tool, name)
+            server = "*" in self.tool or self.tool.count("__") == 1  # it speaks for every tool of a server
+            wide = self.tool if "*" in self.tool else f"{self.tool}__*"
+            return self.bare and server and name_expression(wide).fullmatch(name) is not None
         return not self.bare and name in GROUPS.get(self.tool, ())
 
     def holds(self, field: ToolArgument, value: object, place: PathContext, *, wide: bool) -> bool:
@@ -136,13 +143,6 @@ class AnyRule(msgspec.Struct, frozen=True):
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
         """Whether one of the rules does."""
         return any(r.matches(tool_name, tool_input, cwd=cwd, project_dir=project_dir, home=home) for r in self.rules)
-
-
-def _spelled(pattern: str, value: object) -> bool:
-    """Whether an `if` names the argument as it is written, wherever that lies: `Read(*.txt)` matches `/x/a.txt`."""
-    if not isinstance(value, str):
-        return False
-    return value == pattern or (not pattern.startswith(("/", "~")) and _glob(pattern).fullmatch(value) is not None)
 
 
 def parse_rule(text: str) -> Rule:
@@ -339,10 +339,3 @@ def _domain_matches(pattern: str, url: str) -> bool:
     if domain.startswith("*."):
         return host.endswith(domain[1:])
     return host == domain
-
-
-def _mcp_names(rule: str, tool_name: str) -> bool:
-    """`mcp__server` and `mcp__server__*` speak for every tool of a server."""
-    if "*" in rule:
-        return name_expression(rule).fullmatch(tool_name) is not None
-    return rule.count("__") == 1 and tool_name.startswith(rule + "__")

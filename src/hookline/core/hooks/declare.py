@@ -48,48 +48,32 @@ def make_hook(events: Iterable[EventLike], run: Action | Callable[..., Any], **o
     Whatever is wrong with it is said here, in one line, and not when the first event fires.
     """
     action = _action(run)
-    name = options.get("name") or name_of(run)
-    _check_options(name, options)
+    name, known = options.get("name") or name_of(run), Options.__annotations__
+    for unknown in (key for key in options if key not in known):
+        raise HookError(f"hook `{name}`: there is no option `{unknown}`{did_you_mean(unknown, known)}")
+    if "match" in options and "matcher" in options:
+        raise HookError(f"hook `{name}`: `match` and `matcher` are the same; keep one")
     condition, when = _condition(options.get("when"))
-    given = tuple(events)
-    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in _READ_HERE}
+    given, read_here = tuple(events), ("name", "match", "matcher", "when")
+    limits: dict[str, Any] = {key: value for key, value in options.items() if key not in read_here}
     return Hook(
         name=name, events=_classes(given) if given else annotated_events(run), action=action,
         matcher=parse_matcher(options.get("match", options.get("matcher"))), condition=condition, when=when, **limits,
     )  # fmt: skip
 
 
-_READ_HERE = ("name", "match", "matcher", "when")
-
-
 def _action(run: Any) -> Action:
-    if isinstance(run, get_args(Action)):
-        return _checked(cast("Action", run))
-    if not callable(run) or isinstance(run, type):
+    """What to run; an action has to have a text that says so."""
+    if not isinstance(run, get_args(Action)):
+        if callable(run) and not isinstance(run, type):
+            return function(run)
         raise HookError(f"`{_shown(run)}` cannot be run; pass a function, or an action such as `Command(command=…)`")
-    return function(run)
-
-
-_TEXTS = ("command", "url", "prompt", "server", "tool", "policies")
-
-
-def _checked(action: Action) -> Action:
-    """An action whose text says what to run."""
-    for name in _TEXTS:
-        text = getattr(action, name, None)
-        if hasattr(action, name) and (not isinstance(text, str) or not text.strip() or "\0" in text):
-            kind = type(action).__name__
+    for name in ("command", "url", "prompt", "server", "tool", "policies"):
+        text = getattr(run, name, None)
+        if hasattr(run, name) and (not isinstance(text, str) or not text.strip() or "\0" in text):
+            kind = type(run).__name__
             raise HookError(f"{kind}: `{name}` must be a text that says what to run, got `{_shown(text)}`")
-    return action
-
-
-def _check_options(name: str, options: Mapping[str, Any]) -> None:
-    known = Options.__annotations__
-    unknown = next((key for key in options if key not in known), None)
-    if unknown is not None:
-        raise HookError(f"hook `{name}`: there is no option `{unknown}`{did_you_mean(unknown, known)}")
-    if "match" in options and "matcher" in options:
-        raise HookError(f"hook `{name}`: `match` and `matcher` are the same; keep one")
+    return cast("Action", run)
 
 
 def _classes(events: tuple[Any, ...]) -> tuple[type[Event], ...]:
@@ -174,7 +158,9 @@ def declared(thing: object) -> list[Hook]:
         return [make_hook((), thing)]
     if is_event(thing) or isinstance(thing, UnionType):
         raise HookError(f"`{_shown(thing)}` is not a hook; name events one by one: `hooks.add(PreToolUse, Stop, run)`")
-    found = [*_listed(thing), *_marked(thing)]
+    hooks = getattr(thing, "hooks", None)
+    listed = hooks if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)) else ()
+    found = [*(hook for item in listed for hook in declared(item)), *_marked(thing)]
     if not found and isinstance(thing, HookLike):
         found = [_from_object(thing)]
     if not found:
@@ -223,13 +209,6 @@ def _group(entry: Any) -> tuple[list[Any], dict[str, Any]]:
     return list(hooks), {_GROUP[key]: value for key, value in fields.items() if value is not None}
 
 
-def _listed(thing: object) -> Iterator[Hook]:
-    hooks = getattr(thing, "hooks", None)
-    if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)):
-        for item in hooks:
-            yield from declared(item)
-
-
 def _marked(thing: object) -> Iterator[Hook]:
     prefix = type(thing).__name__
     for attribute, method in inspect.getmembers(type(thing), inspect.isroutine):
@@ -241,23 +220,13 @@ def _marked(thing: object) -> Iterator[Hook]:
 _READ = tuple(name for name in Options.__annotations__ if name not in ("name", "source", "matcher"))
 _ALSO = {"matcher": "match", "tool_matcher": "match", "timeout_secs": "timeout"}
 """Other names that hook objects have for an option (seeds/002)."""
-_OWN = ("name", "events", "execute", "hooks", "source")
 
 
 def _from_object(thing: HookLike) -> Hook:
-    _check_attributes(thing)
-    found = {_ALSO.get(key, key): _value(thing, key) for key in (*_ALSO, *_READ) if hasattr(thing, key)}
-    options: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
-    events = _value(thing, "events")
-    listed = (events,) if is_event(events) else tuple(events)
-    return make_hook(listed, thing.execute, name=str(_value(thing, "name")), **options)
-
-
-def _check_attributes(thing: HookLike) -> None:
-    """Refuse an attribute that is nearly an option: it would silently do nothing."""
+    """The hook that an object is; an attribute that is nearly an option would silently do nothing, so it is refused."""
     from difflib import get_close_matches  # start-up does without it
 
-    known = (*_READ, *_ALSO, *_OWN)
+    known = (*_READ, *_ALSO, "name", "events", "execute", "hooks", "source")
     for name in dir(thing):
         near = get_close_matches(name, known, 1, cutoff=0.8)
         if near and name not in known and not name.startswith("_"):
@@ -265,6 +234,11 @@ def _check_attributes(thing: HookLike) -> None:
                 f"hook `{_shown(thing)}`: there is no option `{name}`; did you mean `{near[0]}`? "
                 f"If it is your own, call it `_{name}`"
             )
+    found = {_ALSO.get(key, key): _value(thing, key) for key in (*_ALSO, *_READ) if hasattr(thing, key)}
+    options: dict[str, Any] = {key: value for key, value in found.items() if value is not None}
+    events = _value(thing, "events")
+    listed = (events,) if is_event(events) else tuple(events)
+    return make_hook(listed, thing.execute, name=str(_value(thing, "name")), **options)
 
 
 def _value(thing: object, key: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -66,12 +66,9 @@ def _parse(pattern: str) -> Matcher:
     if _NAMES.fullmatch(pattern):
         return Matcher(pattern, frozenset(_parts(pattern)).__contains__)
     if _GLOBS.fullmatch(pattern):
-        return Matcher(pattern, _any([name_expression(part) for part in _parts(pattern)]))
+        expressions = [name_expression(part) for part in _parts(pattern)]
+        return Matcher(pattern, lambda subject: any(expression.fullmatch(subject) for expression in expressions))
     return Matcher(pattern, _search(_regex(pattern)))
-
-
-def _any(expressions: Sequence[re.Pattern[str]]) -> Test:
-    return lambda subject: any(expression.fullmatch(subject) for expression in expressions)
 
 
 _LONGEST = 1000
@@ -163,16 +160,15 @@ def check_seconds(value: Any, what: str) -> None:
         raise HookError(f"{what} must be a number of seconds, got one of {len(str(value))} digits; write `5` or `0.5`")
 
 
-def _is_bool(value: Any) -> bool:
-    return value.__class__ is bool
-
-
 _EXPECTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("priority", lambda value: value.__class__ is int, "a whole number such as `10`"),
     ("on_failure", lambda value: value in (None, "block", "continue"), "`block` or `continue`"),
     ("name", lambda value: value.__class__ is str, "a text"),
     ("mode", lambda value: value in ("enforce", "evaluate_only"), "`enforce` or `evaluate_only`"),
-    *((flag, _is_bool, "True or False") for flag in ("background", "once", "rejudge", "inline")),
+    *(
+        (flag, lambda value: value.__class__ is bool, "True or False")
+        for flag in ("background", "once", "rejudge", "inline")
+    ),
 )
 
 

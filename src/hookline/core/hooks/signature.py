@@ -27,39 +27,30 @@ def function(call: Callable[..., Any]) -> Function:
     if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (call, target)):
         raise HookError(f"hook `{name_of(call)}` is a generator; return its answer instead of yielding it")
     is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(target)
-    if _is_sdk_callback(call):
+    try:
+        given = _parameters(call)
+    except (TypeError, ValueError):
+        return Function(call, is_async, takes_context=False)
+    optional = len(given.names) > 2 and (given.names[1] == "tool_use_id" or given.names[2] in _CONTEXT)
+    if given.required == 3 or (given.required < 3 and optional):  # the official SDK's `(input, tool_use_id, context)`
         return Function(_sdk_callback(call), is_async, takes_context=True)
-    return Function(call, is_async, _takes_context(call))
+    return Function(call, is_async, _takes_context(name_of(call), given))
 
 
 _CONTEXT = ("ctx", "context")
 
 
-def _is_sdk_callback(call: Callable[..., Any]) -> bool:
-    """Whether it is written for the official SDK: `(input, tool_use_id, context)`."""
-    try:
-        given = _parameters(call)
-    except (TypeError, ValueError):
-        return False
-    optional = len(given.names) > 2 and (given.names[1] == "tool_use_id" or given.names[2] in _CONTEXT)
-    return given.required == 3 or (given.required < 3 and optional)
-
-
 def _sdk_callback(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The callback as a hook: it is given the event as the mapping that the SDK hands over."""
+    """The callback as a hook: it is given the event as the mapping that the SDK hands over, a copy without nulls."""
 
     @functools.wraps(call)
     def ask(event: Event, ctx: Any) -> Any:
-        return call(_sdk_input(event), event.tool_use_id, SdkContext(ctx))
+        fields = {name: getattr(event, name) for name in event.__struct_fields__ if name not in ("timestamp", "extra")}
+        said = {"hook_event_name": event.event_name, **fields, **event.extra}
+        given = {name: thaw(value) for name, value in said.items() if value is not None}
+        return call(given, event.tool_use_id, SdkContext(ctx))
 
     return ask
-
-
-def _sdk_input(event: Event) -> dict[str, Any]:
-    """The event as an ordinary mapping, a copy: what has no value is not in it."""
-    fields = {name: getattr(event, name) for name in event.__struct_fields__ if name not in ("timestamp", "extra")}
-    said = {"hook_event_name": event.event_name, **fields, **event.extra}
-    return {name: thaw(value) for name, value in said.items() if value is not None}
 
 
 class SdkContext(dict[str, Any]):
@@ -92,13 +83,8 @@ class _Parameters(msgspec.Struct):
     keyword_only: str | None = None
 
 
-def _takes_context(call: Callable[..., Any]) -> bool:
+def _takes_context(name: str, given: _Parameters) -> bool:
     """A second parameter gets the context unless its default is the author's own, as in `(event, name=name)`."""
-    try:
-        given = _parameters(call)
-    except (TypeError, ValueError):
-        return False
-    name = name_of(call)
     if given.required > 2:
         raise HookError(f"hook `{name}` takes {given.required} arguments; {_WRITE}")
     if not given.names and not given.variadic:
@@ -109,12 +95,10 @@ def _takes_context(call: Callable[..., Any]) -> bool:
         raise HookError(f"hook `{name}` is a method without its object; pass `thing.{name}` of an object")
     if len(given.names) < 2:
         return given.variadic
-    second = given.names[1]
-    return given.required == 2 or second in _CONTEXT or _is_context(given.annotation(second))
-
-
-def _is_context(annotation: Any) -> bool:
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or str(annotation)
+    if given.required == 2 or given.names[1] in _CONTEXT:
+        return True
+    hint = given.annotation(given.names[1])
+    text = hint if isinstance(hint, str) else getattr(hint, "__name__", None) or str(hint)
     return re.search(r"\bContext\b", text) is not None
 
 

@@ -37,22 +37,18 @@ def event_from(payload: Mapping[str, Any]) -> Event:
     cls = spec_of(name).cls
     try:
         event = msgspec.convert(payload, cls)
-    except (msgspec.ValidationError, UnicodeEncodeError):
-        event = _with_extra(payload, cls)  # an unknown field, or a wrong value: the careful way tells which
+    except (msgspec.ValidationError, UnicodeEncodeError):  # an unknown field, or a wrong value: look which
+        names, _ = _written(cls)
+        extra = {key: value for key, value in payload.items() if key not in names and key != _NAME}
+        fields = {key: value for key, value in payload.items() if key not in extra}
+        try:
+            event = msgspec.structs.replace(msgspec.convert(fields, cls), extra=extra)
+        except msgspec.ValidationError as problem:
+            raise EventError(f"{cls.event_name}: {explained(str(problem))}") from None
     if event.subject_field == "tool_name" and "tool_name" not in payload:
         # A tool call without a tool's name would pass every matcher by unseen.
         raise EventError(f"{name}: `tool_name` is missing; write the tool's name, such as `Bash`")
     return event
-
-
-def _with_extra(payload: Mapping[str, Any], cls: type[Event]) -> Event:
-    names, _ = _written(cls)
-    extra = {key: value for key, value in payload.items() if key not in names and key != _NAME}
-    fields = {key: value for key, value in payload.items() if key not in extra}
-    try:
-        return msgspec.structs.replace(msgspec.convert(fields, cls), extra=extra)
-    except msgspec.ValidationError as problem:
-        raise EventError(f"{cls.event_name}: {explained(str(problem))}") from None
 
 
 def decode_trusted(raw: bytes) -> Event:
@@ -145,7 +141,7 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
     """
     if is_blank(data):
         return NOTHING
-    name = event if isinstance(event, str) else event.event_name
+    name = event_name(event)
     if data.__class__ is str and len(data) <= _SHORT:
         known = _short_reply(data, name)
         if known is not None:
@@ -170,34 +166,29 @@ def _short_reply(text: str, name: str) -> Reply | None:
     return None if changeable else reply
 
 
-def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
-    """The reply as the object a hook would have printed; saying nothing is `{}`."""
-    return {} if reply is NOTHING else output_object(reply, event_name(event))
-
-
 def encode_reply(reply: Reply, event: Event | str) -> bytes:
     """The reply as one line of JSON, without the newline."""
     if reply is NOTHING:
         return b"{}"
-    name = event_name(event)
-    return write(output_object(reply, name), f"reply to {name}", ReplyError)
+    return write(reply_object(reply, event), f"reply to {event_name(event)}", ReplyError)
 
-
-# -- a reply as the object that a hook would have printed; what an event has no words for is refused, never left out --
 
 _NOTHING_MORE = EventFields()
 
 
-def output_object(reply: Reply, event_name: str) -> dict[str, Any]:
-    """The reply as the object that goes over the wire; saying nothing is `{}`."""
+def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
+    """The reply as the object a hook would have printed; saying nothing is `{}`.
+
+    What an event has no words for is refused, never left out.
+    """
+    name = event_name(event)
     if reply.background:
         timeout = reply.background_timeout
         return {"async": True} if timeout is None else {"async": True, "asyncTimeout": timeout}
     body: dict[str, Any] = {}
-    words = _words(event_name)
     specific: dict[str, Any] = {}
     if reply.decision is not Decision.PASS or reply.keep_going:
-        _write_decision(reply, event_name, body, specific, words)
+        _write_decision(reply, name, body, specific)
     if reply.stop:
         body["continue"] = False
         if reply.stop_reason is not None:
@@ -206,24 +197,20 @@ def output_object(reply: Reply, event_name: str) -> dict[str, Any]:
         body["suppressOutput"] = True
     if reply.messages:
         body["systemMessage"] = "\n".join(reply.messages)
-    _write_specific(reply, event_name, body, specific, words)
+    _write_specific(reply, name, body, specific)
     if specific:
-        body["hookSpecificOutput"] = {"hookEventName": event_name, **specific}
+        body["hookSpecificOutput"] = {"hookEventName": name, **specific}
     return body
 
 
-Words = MappingProxyType[str, str]
-
-
 @cache
-def _words(event_name: str) -> Words:
+def _words(event_name: str) -> Mapping[str, str]:
     """What the event calls the reply's fields."""
     return MappingProxyType({WIRE_NAMES.get(field, field): field for field in fields_of(event_name)})
 
 
-def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any], words: Words) -> None:
-    decision = reply.decision
-    spec = spec_of(name)
+def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any]) -> None:
+    decision, spec = reply.decision, spec_of(name)
     if str(decision) not in spec.decisions or (reply.keep_going and not spec.keeps_going):
         _refuse(reply, name)
     if reply.keep_going:
@@ -257,9 +244,12 @@ def _choice(reply: Reply) -> dict[str, Any]:
     return {**denied, "interrupt": True} if more.interrupt else denied
 
 
-def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any], words: Words) -> None:
-    if CHOICE in words:
-        _check_choice(reply, name)
+def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any]) -> None:
+    words = _words(name)
+    if CHOICE in words:  # PermissionRequest's input and permissions are part of a decision: else they have no place
+        loose = [field for field in said(reply) if field != "terminal_sequence"]
+        if loose and reply.decision is Decision.PASS:
+            raise ReplyMismatch(f"`{loose[0]}` goes with a decision on {name}; add `allow()` or `deny()` with `|`")
     elif reply.input is not None:
         specific[words.get("input") or _refuse(reply, name)] = reply.input
     if reply.output is not UNSET:
@@ -277,13 +267,6 @@ def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dic
         if field in elsewhere or value == getattr(_NOTHING_MORE, field):
             continue
         specific[words.get(field) or _refuse(reply, name)] = list(value) if isinstance(value, tuple) else value
-
-
-def _check_choice(reply: Reply, name: str) -> None:
-    """PermissionRequest's input and permissions are part of a decision; without one there is no place for them."""
-    loose = [field for field in said(reply) if field != "terminal_sequence"]
-    if loose and reply.decision is Decision.PASS:
-        raise ReplyMismatch(f"`{loose[0]}` goes with a decision on {name}; add `allow()` or `deny()` with `|`")
 
 
 def _refuse(reply: Reply, name: str) -> str:

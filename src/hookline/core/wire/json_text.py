@@ -41,7 +41,8 @@ def parse_object(
         raise error(f"{what}: {len(raw):,} bytes is more than {MOST_BYTES:,}; send the large part as a file path")
     value = _decoded(raw, what, error)
     if value.__class__ is not dict:
-        raise error(f"{what}: expected a JSON object, got {_kind(value)}; write `{{…}}`")
+        kinds = {list: "an array", str: "a string", bool: "a boolean", NoneType: "null"}
+        raise error(f"{what}: expected a JSON object, got {kinds.get(type(value), 'a number')}; write `{{…}}`")
     keys = _keys(value, what, error)
     if keys != raw.count(b":") and keys != sum(1 for found in _STRINGS.finditer(raw) if found.group(1)):
         raise error(f"{what}: key {_duplicate(raw)} is given twice; keep one")
@@ -187,8 +188,3 @@ def _duplicate(raw: bytes) -> str:
 
     json.loads(raw, object_pairs_hook=note)
     return f"`{found[0]}`"
-
-
-def _kind(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -7,7 +7,6 @@ never into a union.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
@@ -74,18 +73,15 @@ def type_of(event_name: str, field: str) -> Any:
     return {REASON: str, CHOICE: Allowed | Denied}.get(field) or REPLY_FIELDS[WIRE_NAMES[field]].type
 
 
-def _required(event_name: str) -> tuple[str, ...]:
-    return (CHOICE, *(REPLY_FIELDS[name].wire for name in spec_of(event_name).required))
-
-
 @cache
 def specific_type(event_name: str) -> type[msgspec.Struct]:
     """The struct of the event's `hookSpecificOutput`; its attributes are named as on the wire."""
     rows: list[Any] = [("hookEventName", Literal[event_name])]
+    required = (CHOICE, *(REPLY_FIELDS[name].wire for name in spec_of(event_name).required))
     for field in fields_of(event_name):
         kind = type_of(event_name, field)
-        needed = field in _required(event_name)
-        rows.append((field, kind) if needed else (field, kind | UnsetType if kind is not Any else Any, UNSET))
+        optional = (field, kind if kind is Any else kind | UnsetType, UNSET)
+        rows.append((field, kind) if field in required else optional)
     return msgspec.defstruct(f"{event_name}SpecificOutput", rows, kw_only=True)
 
 
@@ -148,7 +144,8 @@ def _in_words(text: str, place: str, event_name: str) -> str:
     if text.startswith("Expected "):
         expected, _, got = text.removeprefix("Expected ").partition(", got ")
         words = " or ".join(_noun(word) for word in expected.strip("`").split(" | "))
-        return f"expected {words}" + (f", got {_noun(got.strip('`'))}" if got else "") + _hint(expected, got)
+        hint = "; leave it out to say nothing" if got == "`null`" and "null" not in expected else ""
+        return f"expected {words}" + (f", got {_noun(got.strip('`'))}" if got else "") + hint
     if text.startswith(("Invalid enum value ", "Invalid value ")):
         choices = ", ".join(f"`{word}`" for word in _choices(place, event_name))
         return f"expected one of {choices}, got `{text.partition(chr(39))[2].rstrip(chr(39))}`"
@@ -157,10 +154,6 @@ def _in_words(text: str, place: str, event_name: str) -> str:
 
 def _noun(word: str) -> str:
     return _NOUNS.get(word, f"`{word}`")
-
-
-def _hint(expected: str, got: str) -> str:
-    return "; leave it out to say nothing" if got == "`null`" and "null" not in expected else ""
 
 
 def _choices(place: str, event_name: str) -> tuple[str, ...]:
@@ -175,18 +168,14 @@ def _choices(place: str, event_name: str) -> tuple[str, ...]:
 _TOP = {"decision": ("approve", "block"), "type": ("hook_response",)}
 
 
-WORDS: MappingProxyType[str, Decision] = MappingProxyType({
-    "approve": Decision.ALLOW,
-    "block": Decision.DENY,
-    "allow": Decision.ALLOW,
-    "ask": Decision.ASK,
-    "defer": Decision.DEFER,
-    "deny": Decision.DENY,
-})  # fmt: skip
-_PERMITS: MappingProxyType[str, dict[str, Decision]] = MappingProxyType({
-    name: {word: WORDS[word] for word in spec.decisions if word in WORDS}
+DECISIONS = {
+    "approve": Decision.ALLOW, "block": Decision.DENY,
+    "allow": Decision.ALLOW, "ask": Decision.ASK, "defer": Decision.DEFER, "deny": Decision.DENY,
+}  # fmt: skip
+_PERMITS = {
+    name: {word: DECISIONS[word] for word in spec.decisions if word in DECISIONS}
     for name, spec in CATALOG.items() if spec.decides == "permission"
-})  # fmt: skip
+}  # fmt: skip
 _UNHEARD = ("request", "approve")  # FACTS.md §3: where a decision is an object, a top-level `approve` says nothing
 
 Said = dict[str, Any]
@@ -213,23 +202,28 @@ def reply_of(output: Any, event_name: str) -> Reply:
     if output.async_ is True:
         timeout = output.async_timeout
         return Reply(background=True, background_timeout=None if timeout is UNSET else timeout)
-    said: Said = {}
-    _plain(said, output, event_name)
+    said = _plain(output, event_name)
     body = output.hook_specific_output
     if body is not UNSET:
-        for name, read in _readers(event_name):
+        for name in fields_of(event_name):
             value = getattr(body, name)
-            if value is not UNSET:
-                read(said, value, output, body)
+            if value is not UNSET and name != REASON:
+                _read(said, name, value, output, body)
     if "specific" in said:
         said["specific"] = EventFields(**said["specific"])
     return Reply(**said) if said else NOTHING
 
 
-def _plain(said: Said, output: Any, event_name: str) -> None:
+def _plain(output: Any, event_name: str) -> Said:
     """The fields every event knows."""
+    said: Said = {}
     if output.decision is not UNSET:
-        _top_decision(said, output, event_name)
+        spec = spec_of(event_name)
+        reason = output.reason or output.stop_reason  # seeds/004: a block may give its reason as `stopReason`
+        if output.decision == "block" and spec.keeps_going:
+            said |= {"keep_going": True, "keep_going_reasons": (reason,) if reason else ()}
+        elif (spec.decides, output.decision) != _UNHEARD:
+            _decide(said, DECISIONS[output.decision], reason if output.decision == "block" else output.reason)
     if output.continue_ is False:
         said["stop"] = True
         said["stop_reason"] = output.stop_reason or None
@@ -239,6 +233,7 @@ def _plain(said: Said, output: Any, event_name: str) -> None:
         said["suppress_output"] = True
     if output.terminal_sequence:
         said["specific"] = {"terminal_sequence": output.terminal_sequence}
+    return said
 
 
 def tell_model(reply: Reply, event_name: str) -> Reply:
@@ -253,16 +248,6 @@ def tell_model(reply: Reply, event_name: str) -> Reply:
     return msgspec.structs.replace(reply, messages=(), context=(*reply.messages, *reply.context))
 
 
-def _top_decision(said: Said, output: Any, event_name: str) -> None:
-    spec = spec_of(event_name)
-    reason = output.reason or output.stop_reason  # seeds/004: a block may give its reason as `stopReason`
-    if output.decision == "block" and spec.keeps_going:
-        said["keep_going"] = True
-        said["keep_going_reasons"] = (reason,) if reason else ()
-    elif (spec.decides, output.decision) != _UNHEARD:
-        _decide(said, WORDS[output.decision], reason if output.decision == "block" else output.reason)
-
-
 def _decide(said: Said, decision: Decision, reason: Any) -> None:
     """The stricter of what was said so far and this, with the reasons of the hook that decides."""
     reasons = (reason,) if reason else ()
@@ -273,56 +258,30 @@ def _decide(said: Said, decision: Decision, reason: Any) -> None:
         said["reasons"] += reasons
 
 
-Reader = Callable[[Said, Any, Output, Any], None]
-
-
-def _permission(said: Said, value: Any, output: Output, body: Any) -> None:
-    reason = body.permissionDecisionReason
-    _decide(said, WORDS[value], output.reason if reason is UNSET else reason)
-
-
-def _request(said: Said, value: Any, output: Output, body: Any) -> None:
-    if isinstance(value, Allowed):
-        _decide(said, Decision.ALLOW, UNSET)
-        if value.updated_input is not UNSET:
-            said["input"] = value.updated_input
-        if value.updated_permissions:
-            said.setdefault("specific", {})["updated_permissions"] = value.updated_permissions
-        return
-    _decide(said, Decision.DENY, value.message)
-    if value.interrupt:
-        said.setdefault("specific", {})["interrupt"] = True
-
-
-def _whole(name: str) -> Reader:
-    def read(said: Said, value: Any, output: Output, body: Any) -> None:
-        said[name] = value
-
-    return read
-
-
-def _context(said: Said, value: Any, output: Output, body: Any) -> None:
-    if value:
+def _read(said: Said, name: str, value: Any, output: Any, body: Any) -> None:
+    """One field of the event's own part."""
+    if name == DECISION:
+        reason = body.permissionDecisionReason
+        _decide(said, DECISIONS[value], output.reason if reason is UNSET else reason)
+    elif name == CHOICE:
+        _read_choice(said, value)
+    elif name in ("updatedInput", "updatedToolOutput"):
+        said[WIRE_NAMES[name]] = value
+    elif name != "additionalContext":
+        said.setdefault("specific", {})[WIRE_NAMES[name]] = value
+    elif value:
         said["context"] = (value,)
 
 
-def _more(name: str) -> Reader:
-    def read(said: Said, value: Any, output: Output, body: Any) -> None:
-        said.setdefault("specific", {})[name] = value
-
-    return read
-
-
-_READ: dict[str, Reader] = {
-    **{wire: _more(name) for wire, name in WIRE_NAMES.items()},
-    DECISION: _permission,
-    CHOICE: _request,
-    "updatedInput": _whole("input"),
-    "updatedToolOutput": _whole("output"),
-    "additionalContext": _context,
-}
-
-
-@cache
-def _readers(event_name: str) -> tuple[tuple[str, Reader], ...]:
-    return tuple((field, _READ[field]) for field in fields_of(event_name) if field in _READ)
+def _read_choice(said: Said, value: Allowed | Denied) -> None:
+    """PermissionRequest's own decision object."""
+    if isinstance(value, Denied):
+        _decide(said, Decision.DENY, value.message)
+        if value.interrupt:
+            said.setdefault("specific", {})["interrupt"] = True
+        return
+    _decide(said, Decision.ALLOW, UNSET)
+    if value.updated_input is not UNSET:
+        said["input"] = value.updated_input
+    if value.updated_permissions:
+        said.setdefault("specific", {})["updated_permissions"] = value.updated_permissions

@@ -29,7 +29,9 @@ def event_schema(name: str) -> dict[str, Any]:
     properties = {key: value for key, value in body["properties"].items() if key not in _OURS}
     properties["hook_event_name"] = {"const": name}
     required = ["hook_event_name", *(["tool_name"] if spec.subject == "tool_name" else [])]
-    described = {"description": spec.about, "type": "object", "properties": _bare(properties), "required": required}
+    # without the defaults that only Python needs: the wire has no `""` for what was left out
+    bare = {key: {word: v for word, v in kind.items() if word != "default"} for key, kind in properties.items()}
+    described = {"description": spec.about, "type": "object", "properties": bare, "required": required}
     return {"$schema": DRAFT, "title": name, **described}
 
 
@@ -56,11 +58,6 @@ def schema() -> dict[str, Any]:
 
 def _part(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "$schema"}
-
-
-def _bare(properties: dict[str, Any]) -> dict[str, Any]:
-    """Without the defaults that only Python needs: the wire has no `""` for what was left out."""
-    return {name: {key: v for key, v in kind.items() if key != "default"} for name, kind in properties.items()}
 
 
 def _inlined(kind: Any, shared: dict[str, Any]) -> Any:

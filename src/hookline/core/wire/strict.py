@@ -89,12 +89,8 @@ def check_async(said: Mapping[str, Any], event_name: str) -> None:
 def _check_keys(said: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in said:
         if key not in known:
-            raise ReplyError(f"{where}: unknown key `{key}`{did_you_mean(key, known) or _listed(known)}")
-
-
-@cache
-def _listed(known: tuple[str, ...]) -> str:
-    return f"; write one of {', '.join(f'`{name}`' for name in known)}"
+            listed = f"; write one of {', '.join(f'`{name}`' for name in known)}"
+            raise ReplyError(f"{where}: unknown key `{key}`{did_you_mean(key, known) or listed}")
 
 
 def _is_json(text: str) -> bool:
@@ -174,12 +170,9 @@ def _advice(key: str, spellings: Spellings) -> str:
     return did_you_mean(key, names) or f"; write one of {', '.join(f'`{name}`' for name in names)}"
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
 def _same(names: tuple[str, ...]) -> Spellings:
-    return {**{_snake(name): name for name in names}, **{name: name for name in names}}
+    snake = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): name for name in names}
+    return {**snake, **{name: name for name in names}}
 
 
 @cache
