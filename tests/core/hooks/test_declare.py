@@ -11,7 +11,7 @@ import pytest
 
 from hookline import Command, Hook, Hooks, Prompt, hook
 from hookline.core.hooks import Function, declared, make_hook
-from hookline.core.hooks.signature import can_wait, function
+from hookline.core.hooks.declare import can_wait, function
 from hookline.errors import HookError, HooklineError, UnknownEvent
 from hookline.events import PreToolUse, Stop
 
