@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
-from operator import attrgetter
+from operator import add, attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -108,31 +108,8 @@ def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: _JOIN[name](getattr(a, name), getattr(b, name)) for name in names}
 
 
-def _later(a: Any, b: Any) -> Any:
-    """The later answer replaces the earlier one whole."""
-    return a if b is None else b
-
-
-def _later_output(a: Any, b: Any) -> Any:
-    """As `_later`, where `None` is an output like any other."""
-    return a if b is msgspec.UNSET else b
-
-
-def _first(a: Any, b: Any) -> Any:
-    return b if a is None else a
-
-
-def _either(a: Any, b: Any) -> Any:
-    return a or b
-
-
-def _both(a: Any, b: Any) -> Any:
-    """Two tuples one after the other."""
-    return a + b
-
-
 def _nested(a: EventFields | None, b: EventFields | None) -> EventFields | None:
-    return a | b if a is not None and b is not None else _later(a, b)
+    return a | b if a is not None and b is not None else a or b
 
 
 def _reasons(a: Reply, b: Reply) -> tuple[str, ...]:
@@ -149,14 +126,14 @@ class Merge(msgspec.Struct, frozen=True):
     join: Callable[[Any, Any], Any]
 
 
-_LATER = Merge("the later replaces the earlier, whole", _later)
-_LATER_OUTPUT = Merge("the later replaces the earlier, whole", _later_output)
-_FIRST = Merge("the first stands", _first)
-_ANY = Merge("any", _either)
-_ALL = Merge("all, in configured order", _both)
+_LATER = Merge("the later replaces the earlier, whole", lambda a, b: a if b is None else b)
+_LATER_OUTPUT = Merge(_LATER.about, lambda a, b: a if b is msgspec.UNSET else b)  # `None` is an output like any other
+_FIRST = Merge("the first stands", lambda a, b: b if a is None else a)
+_ANY = Merge("any", lambda a, b: a or b)
+_ALL = Merge("all, in configured order", add)
 _EACH = Merge("field by field", _nested)
 _DECIDED = Merge("the strictest", max)
-_OF_DECIDERS = Merge("of those who decided, in configured order", _both)
+_OF_DECIDERS = Merge("of those who decided, in configured order", add)
 
 
 class ReplyField(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ one bit each.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 Token = str | None
@@ -48,46 +48,6 @@ def _spanned(pieces: list[str], tail: str = "") -> re.Pattern[str]:
 def name_expression(pattern: str) -> re.Pattern[str]:
     """What matches a whole name: `*` is any text, `?` one letter."""
     return _spanned([re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*")])
-
-
-class States:
-    """Where in a pattern a text that is read letter by letter may be; for texts of which parts are unknown."""
-
-    def __init__(self, pattern: Sequence[Token]) -> None:
-        self._end = 1 << len(pattern)
-        self._stars = sum(1 << at for at, token in enumerate(pattern) if token is None)
-        self._letters: dict[str, int] = {}
-        for at, token in enumerate(pattern):
-            if token is not None:
-                self._letters[token] = self._letters.get(token, 0) | 1 << at
-        self._now = self._past_stars(1)
-
-    def _past_stars(self, states: int) -> int:
-        while (more := states | (states & self._stars) << 1) != states:
-            states = more
-        return states
-
-    def feed(self, text: str) -> None:
-        """Read a part of the text."""
-        for char in text:
-            now = self._now
-            self._now = self._past_stars((now & self._letters.get(char, 0)) << 1 | now & self._stars)
-
-    def feed_unknown(self) -> None:
-        """Read a part that may be any text."""
-        if self._now:
-            self._now = (self._end << 1) - (self._now & -self._now)
-
-    def feed_perhaps(self, text: str) -> None:
-        """Read a part that may not be there."""
-        before = self._now
-        self.feed(text)
-        self._now |= before
-
-    @property
-    def matched(self) -> bool:
-        """Whether the pattern matches what was read so far."""
-        return bool(self._now & self._end)
 
 
 # -- over paths ----------------------------------------------------------------------------------------------------
@@ -134,16 +94,21 @@ def _path_test(pattern: str, *, anchored: bool, any_case: bool) -> Callable[[str
     if parts.count(_DEEP) <= 1 and sum(part in (_ANY, _WITHIN) for part in parts) <= 1:  # one way to match, or none
         expression = re.compile("".join(parts) + "(?:/.*)?", flags)
         return lambda path: expression.fullmatch(path) is not None
-    return _PathStates(parts, flags).matches
+    return States(parts, flags).matches_path
 
 
 _DEEP, _ANY, _WITHIN = "(?:.*/)?", ".*", "[^/]*"
+_MOST_LETTERS = 512
 
 
-class _PathStates:
-    """A path pattern as a set of states, one bit each; linear in the path, however many stars there are."""
+class States:
+    """Where in a pattern a text that is read letter by letter may be: a set of states, one bit each.
 
-    def __init__(self, parts: Sequence[str], flags: int) -> None:
+    Linear in the text, however many stars there are. The steps of a pattern are expressions for one letter, or one of
+    the stars; a set is a number, so that one machine serves all who read.
+    """
+
+    def __init__(self, parts: Iterable[str], flags: int = re.DOTALL) -> None:
         steps: list[str] = []
         self._skips = 0
         for part in parts:
@@ -152,25 +117,39 @@ class _PathStates:
                 steps += ["", _ANY, "/"]
             else:
                 steps.append(part)
-        self._stars = sum(1 << at for at, step in enumerate(steps) if step in (_ANY, _WITHIN))
-        self._steps = [re.compile(step.removesuffix("*") or "(?!)", flags) for step in steps]
-        self._end = 1 << len(steps)
+        stars = (_ANY, _WITHIN)
+        self._stars = sum(1 << at for at, step in enumerate(steps) if step in stars)
+        self._steps = [re.compile((step[:-1] if step in stars else step) or "(?!)", flags) for step in steps]
         self._letters: dict[str, tuple[int, int]] = {}
+        self.end: int = 1 << len(steps)
+        self.first: int = self._closed(1)
 
-    def matches(self, path: str) -> bool:
-        """Whether the path, or a folder it lies in, is what the pattern describes."""
-        states = self._closed(1)
-        for char in path:
-            if char == "/" and states & self._end:
-                return True
+    def read(self, states: int, text: str) -> int:
+        """The states after a part of the text."""
+        for char in text:
             moves, stays = self._letters.get(char) or self._accepting(char)
             states = self._closed((states & moves) << 1 | states & stays)
+        return states
+
+    def read_unknown(self, states: int) -> int:
+        """The states after a part that may be any text."""
+        return (self.end << 1) - (states & -states) if states else 0
+
+    def matches_path(self, path: str) -> bool:
+        """Whether the path, or a folder it lies in, is what the pattern describes."""
+        states = self.first
+        for char in path:
+            if char == "/" and states & self.end:
+                return True
+            states = self.read(states, char)
             if not states:
                 return False
-        return bool(states & self._end)
+        return bool(states & self.end)
 
     def _accepting(self, char: str) -> tuple[int, int]:
         """The states that a letter moves on, and those that it stays in."""
+        if len(self._letters) >= _MOST_LETTERS:
+            self._letters.clear()
         fits = sum(1 << at for at, step in enumerate(self._steps) if step.fullmatch(char))
         found = self._letters[char] = fits & ~self._stars, fits & self._stars
         return found
@@ -183,6 +162,11 @@ class _PathStates:
             if more == states:
                 return states
             states = more
+
+
+def text_states(pattern: Iterable[Token]) -> States:
+    """The states of a pattern over texts, for those of which parts are unknown."""
+    return States(_ANY if token is None else re.escape(token) for token in pattern)
 
 
 def _one(pattern: str, at: int) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import field
@@ -18,8 +18,7 @@ class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
     """An event about one tool call; a matcher looks at the tool's name."""
 
     event_name = ""  # each of them has its own
-    subject_field: ClassVar[str | None] = "tool_name"
-
+    subject_field = "tool_name"
     tool_name: str = ""
     tool_input: dict[str, Any] = field(default_factory=dict)
     mcp_server: dict[str, Any] | None = None

@@ -71,15 +71,6 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class InvokeOptions(msgspec.Struct):
-    """What most runs never need: a deadline of the whole `fire`, an observer, a cancellation."""
-
-    fire_deadline: float | None = None
-    hook_id: str = ""
-    on_progress: Callable[[str, str], None] | None = None
-    cancelled: Cancelled | None = None
-
-
 class HookScope(Protocol):
     """What a run may know of the set of hooks it belongs to."""
 
@@ -128,7 +119,11 @@ class Context(msgspec.Struct):
     event: Event
     binding: Binding
     started: float | None = None
-    options: InvokeOptions | None = None
+    fire_deadline: float | None = None
+    """When all hooks of this `fire` have to be done, if there is a limit."""
+    hook_id: str = ""
+    on_progress: Callable[[str, str], None] | None = None
+    told: Cancelled | None = None
 
     @property
     def hook(self) -> Hook:
@@ -149,12 +144,6 @@ class Context(msgspec.Struct):
     def can_wake(self) -> bool:
         """Whether late answers of background hooks have a listener."""
         return self.scope.on_late is not None
-
-    def with_options(self) -> InvokeOptions:
-        """What else there is to know of this run, to be filled in."""
-        if self.options is None:
-            self.options = InvokeOptions()
-        return self.options
 
     @property
     def session_id(self) -> str:
@@ -186,21 +175,15 @@ class Context(msgspec.Struct):
         """When the answer is due, in the event loop's time."""
         if self.started is None:
             self.started = self.binding.scope.clock()
-        due, options = self.started + self.binding.limit, self.options
-        return due if options is None or options.fire_deadline is None else min(due, options.fire_deadline)
-
-    @property
-    def fire_deadline(self) -> float | None:
-        """When all hooks of this `fire` have to be done, if there is a limit."""
-        return None if self.options is None else self.options.fire_deadline
+        due = self.started + self.binding.limit
+        return due if self.fire_deadline is None else min(due, self.fire_deadline)
 
     @property
     def cancelled(self) -> Cancelled:
         """Ask `ctx.cancelled.is_set()`, or `await ctx.cancelled.wait()`."""
-        options = self.with_options()
-        if options.cancelled is None:
-            options.cancelled = Cancelled()
-        return options.cancelled
+        if self.told is None:
+            self.told = Cancelled()
+        return self.told
 
     @property
     def log(self) -> logging.Logger:
@@ -222,12 +205,12 @@ class Context(msgspec.Struct):
     @property
     def watched(self) -> bool:
         """Whether what the hook prints has a listener."""
-        return self.options is not None and self.options.on_progress is not None
+        return self.on_progress is not None
 
     def progress(self, stream: str, text: str) -> None:
         """Tell observers what the hook printed so far."""
-        if self.options is not None and self.options.on_progress is not None:
-            self.options.on_progress(stream, text)
+        if self.on_progress is not None:
+            self.on_progress(stream, text)
 
     def cancel(self, reason: str) -> None:
         """The answer is no longer wanted; only the engine says so."""

@@ -25,7 +25,7 @@ from hookline.core.engine.composition import (
     parse_answer,
     unenforced_outcome,
 )
-from hookline.core.engine.context import Context, HookScope, InvokeOptions, RunnerPool, bind
+from hookline.core.engine.context import Context, HookScope, RunnerPool, bind
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.select import HookIndex, Registry, applies_to, select
@@ -213,8 +213,7 @@ class Dispatcher:
         """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
         if started is not None:
             return await self._outcome(started.ctx, run.spec, started)
-        options = None if run.deadline is None else InvokeOptions(run.deadline)
-        ctx = Context(event, bind(hook, self.scope), self.scope.clock(), options)
+        ctx = Context(event, bind(hook, self.scope), self.scope.clock(), run.deadline)
         if self.observers.detailed:
             announce_start(ctx, self.observers)
         outcome = await self._outcome(ctx, run.spec)
@@ -273,8 +272,7 @@ class Dispatcher:
         )  # fmt: skip
 
     async def _late_outcome(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
-        options = ctx.options and msgspec.structs.replace(ctx.options, fire_deadline=None)
-        late = msgspec.structs.replace(ctx, started=self.scope.clock(), options=options)
+        late = msgspec.structs.replace(ctx, started=self.scope.clock(), fire_deadline=None)
         try:
             if reply is None:
                 answer = await self._answer(late)

@@ -222,8 +222,7 @@ def _notified(observer: Observer, notice: Notice) -> Any:
 
 def announce_start(ctx: Context, observers: Observers) -> None:
     """Tell that a hook begins to run, and from now on what it prints."""
-    options = ctx.with_options()
-    options.hook_id = uuid4().hex
+    ctx.hook_id = uuid4().hex
     names = _names(ctx)
     observers.notify(HookStarted(**names, status_message=ctx.hook.status_message, limit=ctx.timeout))
     printed = {"stdout": "", "stderr": ""}
@@ -232,14 +231,14 @@ def announce_start(ctx: Context, observers: Observers) -> None:
         printed[stream] += text
         observers.notify(HookProgress(**names, **printed, output=printed["stdout"] + printed["stderr"]))
 
-    options.on_progress = progress
+    ctx.on_progress = progress
 
 
 def _names(ctx: Context) -> dict[str, str]:
     event = ctx.event
     name = f"{event.event_name}:{event.subject}" if event.subject else event.event_name
     return {
-        "hook_id": ctx.with_options().hook_id, "hook_name": name, "hook_event": event.event_name,
+        "hook_id": ctx.hook_id, "hook_name": name, "hook_event": event.event_name,
         "session_id": event.session_id, "hook": ctx.hook.name,
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.globs import States, Token, name_expression, path_matches, text_expression, tokens
+from hookline.core.globs import States, name_expression, path_matches, text_expression, text_states, tokens
 from hookline.core.hooks.tools import ALIASES, ARGUMENTS, GROUPS, OTHER_NAMES, ToolArgument, canonical
 from hookline.core.paths import absolute
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
@@ -292,23 +292,22 @@ def part_caught(pattern: str, part: SimpleCommand) -> RuleMatch:
 
 def _could_match(pattern: str, words: Sequence[str], unknown: Collection[int]) -> bool:
     """Whether some values of the unknown words would make the pattern match."""
-    states = States(_letters(pattern))
+    machine = _states(pattern)
+    states = machine.first
     unknown = frozenset(unknown)
     for index, word in enumerate(words):
         if index in unknown:
-            if index:
-                states.feed_perhaps(" ")
-            states.feed_unknown()
+            states = machine.read_unknown(states | (machine.read(states, " ") if index else 0))
         else:
-            states.feed(f" {word}" if index else word)
-    return states.matched
+            states = machine.read(states, f" {word}" if index else word)
+    return bool(states & machine.end)
 
 
 @lru_cache(maxsize=1024)
-def _letters(pattern: str) -> tuple[Token, ...]:
+def _states(pattern: str) -> States:
     """The pattern letter by letter; a closing ` *` may be absent altogether."""
     pattern = re.sub(r":\*$", " *", pattern)
-    return tokens(pattern[:-2] + _STAR if pattern.endswith(" *") else pattern)
+    return text_states(tokens(pattern[:-2] + _STAR if pattern.endswith(" *") else pattern))
 
 
 @lru_cache(maxsize=1024)
