@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_NEWLINE = "⏎"
 _MOST_MARKS = 4
 """More combining marks than this on one letter are written over the neighbouring lines."""
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -38,7 +37,10 @@ def one_line(text: str, most: int | None = None) -> str:
     A run of more than 16 spaces is counted rather than shown: it could push what follows out of sight, or to where the
     terminal begins a new line.
     """
-    shown = _on_one_line(text if most is None else text[: most + 1])  # what is cut off need not be looked at
+    text = text if most is None else text[: most + 1]  # what is cut off need not be looked at
+    if not (text.isascii() and text.isprintable()):
+        text = _escaped(text.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " "))
+    shown = _PADDING.sub(_counted, text)
     return shown if most is None or len(shown) <= most else shown[: max(most - 1, 0)] + "…"
 
 
@@ -84,18 +86,11 @@ def behind_bar(text: str) -> str:
 def unsteered_json(data: bytes) -> str:
     """JSON as text for a terminal: what it would obey or hide is escaped as JSON escapes it, and means the same."""
     text = data.decode("utf-8", "replace")
-    return text if text.isprintable() else "".join(char if char.isprintable() else _json_escape(char) for char in text)
-
-
-def _json_escape(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-def _on_one_line(text: str) -> str:
-    if not (text.isascii() and text.isprintable()):
-        text = _escaped(text.replace("\r\n", "\n").replace("\n", _NEWLINE).replace("\t", " "))
-    return _PADDING.sub(_counted, text)
+    shown = ""
+    for char in text:
+        units = "" if char.isprintable() else char.encode("utf-16-be", "surrogatepass").hex()
+        shown += "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)) or char
+    return shown
 
 
 def _counted(spaces: re.Match[str]) -> str:
@@ -119,15 +114,11 @@ def _shown(text: str, position: int, category: str) -> str:
     if category == "Zs":
         return " "
     if category[0] in "CZ":
-        return char if _is_emoji(char, category) or _joins(text, position) else _escape(char)
+        young = category == "Cn" and ord(char) in _EMOJI  # an emoji that is younger than this Python's tables
+        return char if young or _joins(text, position) else _escape(char)
     if char in _INVISIBLE or (_is_selector(char) and not _styles(text, position)):
         return _escape(char)
     return char
-
-
-def _is_emoji(char: str, category: str) -> bool:
-    """Whether it is an emoji that is younger than this Python's tables."""
-    return category == "Cn" and ord(char) in _EMOJI
 
 
 def _is_selector(char: str) -> bool:
@@ -143,11 +134,10 @@ def _joins(text: str, position: int) -> bool:
     """Whether a joiner stands between two characters that ordinary writing joins, as in Persian or in `👩‍🚀`."""
     if text[position] not in _JOINERS or not 0 < position < len(text) - 1:
         return False
-    return all(_may_join(neighbour) for neighbour in (text[position - 1], text[position + 1]))
-
-
-def _may_join(char: str) -> bool:
-    return ord(char) >= _JOINING and char not in _INVISIBLE and unicodedata.category(char)[0] in "LMS"
+    return all(
+        ord(char) >= _JOINING and char not in _INVISIBLE and unicodedata.category(char)[0] in "LMS"
+        for char in (text[position - 1], text[position + 1])
+    )
 
 
 def _escape(char: str) -> str:

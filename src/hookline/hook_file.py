@@ -68,8 +68,9 @@ def load_hooks(file: str | Path, sources: Mapping[str, bytes] | None = None) -> 
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)
     sys.modules[own] = module
+    extensions = [] if sources is not None else [(ExtensionFileLoader, EXTENSION_SUFFIXES)]
     for one in (folder, *({Path(name).parent for name in sources or ()} - {folder})):
-        _find_modules_in(str(one), make)
+        sys.path_importer_cache[str(one)] = FileFinder(str(one), *extensions, (make, SOURCE_SUFFIXES))
     _let_import_from(str(folder))
     try:
         loader.exec_module(module)
@@ -90,11 +91,6 @@ def _package(folder: Path) -> str:
         spec.submodule_search_locations = [str(folder)]
         sys.modules[name] = importlib.util.module_from_spec(spec)
     return name
-
-
-def _find_modules_in(folder: str, make: type[_CompileAlways]) -> None:
-    extensions = [] if make.sources is not None else [(ExtensionFileLoader, EXTENSION_SUFFIXES)]
-    sys.path_importer_cache[folder] = FileFinder(folder, *extensions, (make, SOURCE_SUFFIXES))
 
 
 def _let_import_from(folder: str) -> None:

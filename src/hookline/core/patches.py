@@ -9,7 +9,6 @@ nor a hunk nor the body of one is refused: some agent may take it for something 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hookline.errors import EventError
@@ -43,7 +42,8 @@ class PatchedFile(NamedTuple):
 
 def holds_patch(text: str) -> bool:
     """Whether a text has a line that some agent would take for a part of a patch."""
-    return "***" in text and any(_header(line) or _FRAME.fullmatch(_plain(line)) for line in _pieces(text))
+    lines = (piece for line in text.split("\n") for piece in _BREAK.split(line))
+    return "***" in text and any(_header(line) or _FRAME.fullmatch(_plain(line)) for line in lines)
 
 
 def read_patch(patch: Any) -> list[PatchedFile]:
@@ -71,7 +71,8 @@ def _sections(patch: str) -> list[tuple[str, list[str], list[str]]]:
             continue
         elif sections and line.startswith(("+", "-", " ", "@@")):
             sections[-1][2].append(line)
-            _refuse_hidden_header(line)
+            if any(_header(piece) for piece in _BREAK.split(line)[1:]):
+                raise EventError(f"patch: `{line[:80]}` holds a header behind a sign that ends a line for some agents")
         else:
             raise EventError(f"patch: `{line[:80]}` is neither a header nor a hunk nor a line of one")
     return sections
@@ -109,14 +110,3 @@ def _readings(rest: str) -> list[str]:
         raise EventError(f"patch: the path `{path[:80]}` is empty, or holds a sign that is not shown")
     home = [f"./{path}"] if path.startswith("~") else []
     return list(dict.fromkeys([path, line.rstrip(" "), line.lstrip(" "), line, written, *home]))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield from _BREAK.split(line)
-
-
-def _refuse_hidden_header(line: str) -> None:
-    """A sign that only some agents end a line at must not hide a header."""
-    if any(_header(piece) for piece in _BREAK.split(line)[1:]):
-        raise EventError(f"patch: `{line[:80]}` holds a header behind a sign that ends a line for some agents")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hookline.core.shell.shell_line import MAX_LENGTH, Redirect, ShellLine, SimpleCommand, Undecidable
+from hookline.core.shell.shell_line import ParseState, Redirect, ShellLine, SimpleCommand, Undecidable
 
 if TYPE_CHECKING:  # the reader itself is imported with the first line: most runs have none to read
-    from hookline.core.shell.shell_line import ParseState
     from hookline.core.shell.targets import Writes
 
 __all__ = ["Redirect", "ShellLine", "SimpleCommand", "parse_line", "writes"]
@@ -20,27 +19,18 @@ def parse_line(text: str) -> ShellLine:
 
     Never raises: what cannot be read is named in `undecidable`, and then the list of commands may be incomplete.
     """
-    from hookline.core.shell.shell_line import ParseState
+    from hookline.core.shell.lexer import check_readable
+    from hookline.core.shell.parser import Parser
 
     found = ParseState([], {}, {}, {}, [], {})
     try:
-        _read(text, found)
+        check_readable(text)
+        Parser(text, found).read()
     except Undecidable as stopped:
         found.undecidable[str(stopped)] = None
     return ShellLine(
         tuple(found.commands), tuple(found.undecidable), tuple(found.notes), tuple(found.code), tuple(found.evaluates),
     )  # fmt: skip
-
-
-def _read(text: str, found: ParseState) -> None:
-    from hookline.core.shell.lexer import readable
-    from hookline.core.shell.parser import Parser
-
-    if len(text) > MAX_LENGTH:
-        raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
-    if not readable(text):
-        raise Undecidable("the line holds characters that are not text")
-    Parser(text, found).read()
 
 
 @lru_cache(maxsize=2048)

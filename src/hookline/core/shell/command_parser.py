@@ -194,18 +194,13 @@ class DocumentReader(CommandCollector):
             if line.endswith("\\") and not document.quoted:
                 raise Undecidable("a line of a here-document goes on after a backslash")
             lines.append(line)
-        body = "\n".join(lines)
-        draft.input = self._document_text(body, document)
+        body = draft.input = "\n".join(lines)
+        if not document.quoted and re.search(r"[$`\\]", body):  # it is expanded first, which may run commands
+            out: list[str] = []
+            self._inner(body, self.via, inside=True).quoted(out, "", "$`\\")
+            text = "".join(out)
+            draft.input = UNKNOWN if UNKNOWN in text else unmask(text)
         draft.literal = draft.input == body
-
-    def _document_text(self, body: str, document: HereDocument) -> str:
-        """What the command reads; an unquoted here-document is expanded first, which may run commands."""
-        if document.quoted or not re.search(r"[$`\\]", body):
-            return body
-        out: list[str] = []
-        self._inner(body, self.via, inside=True).quoted(out, "", "$`\\")
-        text = "".join(out)
-        return UNKNOWN if UNKNOWN in text else unmask(text)
 
 
 class CommandParser(DocumentReader):

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from hookline.core.shell.shell_line import MAX_DEPTH, MAX_WORDS, Undecidable
+from hookline.core.shell.shell_line import MAX_DEPTH, MAX_LENGTH, MAX_WORDS, Undecidable
 
 UNKNOWN = "\ue001"
 _MAX_BRACES = 32
@@ -27,9 +27,12 @@ _SIMPLE_ESCAPES = {
 _ANSI = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
 
 
-def readable(text: str) -> bool:
-    """Whether the text leaves this module's private characters alone."""
-    return _PRIVATE.search(text) is None
+def check_readable(text: str) -> None:
+    """Refuse a line that is too long, or that uses this module's private characters."""
+    if len(text) > MAX_LENGTH:
+        raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
+    if _PRIVATE.search(text):
+        raise Undecidable("the line holds characters that are not text")
 
 
 def mask(text: str) -> str:
@@ -143,6 +146,7 @@ class Word(NamedTuple):
     start: int
     end: int
     split: tuple[str, ...] = ()
+    """The words that an unquoted `$x` with a constant value stands for."""
 
     @property
     def bare(self) -> str:
@@ -248,19 +252,16 @@ class ExpansionReader(LinePlace):
             elif not char:
                 raise Undecidable("a double quote is never closed")
             elif char == "\\":
-                self._backslash_in_quotes(out, escapes)
+                after = self.source[self.at + 1 : self.at + 2]
+                if after != "\n":
+                    out.append(mask(after if after in escapes else "\\" + after))
+                self.at += 2
             elif char == '"':
                 out.append(char)
                 self.at += 1
             else:
                 self._expansion(out, quoted=True)
         self.at += len(closing)
-
-    def _backslash_in_quotes(self, out: list[str], escapes: str) -> None:
-        char = self.source[self.at + 1 : self.at + 2]
-        if char != "\n":
-            out.append(mask(char if char in escapes else "\\" + char))
-        self.at += 2
 
     def _expansion(self, out: list[str], *, quoted: bool) -> None:
         """Read what starts with `$` or a backtick, and note that its value is not known (or is, for a constant)."""
@@ -284,11 +285,8 @@ class ExpansionReader(LinePlace):
             if self.peek(2) == "\\\n":
                 raise Undecidable("a line is continued inside an expansion")
         self.depth -= 1
-        out.append(
-            "$"
-            if self.at == start + 1
-            else self._value(self.source[start : self.at], at_start=not any(out), quoted=quoted)
-        )
+        read = self.source[start : self.at]
+        out.append(read if len(read) == 1 else self._value(read, at_start=not any(out), quoted=quoted))
 
     def _value(self, source: str, *, at_start: bool, quoted: bool) -> str:
         name = source.strip("${}")
@@ -398,12 +396,9 @@ class WordReader(ExpansionReader):
             bare_until = length
         if self.at == start:
             return None
-        return Word("".join(out), bare_until, start, self.at, self._split(start))
-
-    def _split(self, start: int) -> tuple[str, ...]:
-        """The words that an unquoted `$x` with a constant value stands for."""
         found = _VARIABLE.fullmatch(self.source, start, self.at) if self.constants else None
-        return tuple(self.constants.get(found[1] or found[2], "").split()) if found else ()
+        split = tuple(self.constants.get(found[1] or found[2], "").split()) if found else ()
+        return Word("".join(out), bare_until, start, self.at, split)
 
     def _special(self, out: list[str]) -> bool:
         """Read one quoted or expanded piece; False when an operator or a blank ends the word."""

@@ -59,7 +59,12 @@ class Parser(CommandParser):
         if self.peek(2) == "((":
             self.at += 2
             for closing in (";", ";", "))"):
-                self._for_part(closing)
+                found = _FOR_PART.match(self.source, self.at)
+                self.at = found.end() if found else self.at
+                if self.peek(len(closing)) != closing:
+                    raise Undecidable("`for ((` holds more than plain arithmetic")
+                self.calculates(found[0] if found else "")
+                self.at += len(closing)
             return True
         name = self.word()
         self.sets(name.text if name else "")
@@ -71,15 +76,6 @@ class Parser(CommandParser):
                 self._arithmetic_later([unmask(word.text)])
                 self.space()
         return True
-
-    def _for_part(self, closing: str) -> None:
-        found = _FOR_PART.match(self.source, self.at)
-        self.at = found.end() if found else self.at
-        if self.peek(len(closing)) != closing:
-            raise Undecidable("`for ((` holds more than plain arithmetic")
-        if found:
-            self.calculates(found[0])
-        self.at += len(closing)
 
     def _lines(self) -> None:
         self.space()

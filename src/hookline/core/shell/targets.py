@@ -100,6 +100,7 @@ def patched(command: SimpleCommand) -> list[str]:
         return [LATER + "the files of a patch"]
 
 
+_ELSEWHERE = ("-C", "-D", "--chdir", "--working-directory")
 _DIRECTORY_STACK = re.compile(r"~[+-]?\d*(?=/|$)(?<!~)")
 
 
@@ -151,9 +152,8 @@ def written(line: ShellLine) -> Writes:
             roots = find_roots(command)
         for target in _targets(command, roots):
             if target.startswith(LATER):
-                unsure[
-                    f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`, which is known only when it runs"
-                ] = None
+                where = f"`{command.name or 'the line'}` writes to `{target[1:][:60]}`"
+                unsure[f"{where}, which is known only when it runs"] = None
             elif _DIRECTORY_STACK.match(target) or (not bases and not target.startswith(("/", "~"))):
                 unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
             else:
@@ -163,15 +163,10 @@ def written(line: ShellLine) -> Writes:
         links.make(command, bases)
         if command.name in CHANGES_FOLDER:
             folders.change(command, bases)
-        elif _moves(command):
+        elif command.name in ("env", "sudo", "systemd-run") and value_of(command, *_ELSEWHERE):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not HARMLESS.fullmatch(target))
     return Writes(kept, tuple(unsure), line.notes)
-
-
-def _moves(command: SimpleCommand) -> bool:
-    options = ("-C", "-D", "--chdir", "--working-directory")
-    return command.name in ("env", "sudo", "systemd-run") and bool(value_of(command, *options))
 
 
 def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from hookline.core.shell.lexer import UNKNOWN
-from hookline.core.shell.programs.languages import LANGUAGES, TOOLS, interpreter, language_of
+from hookline.core.shell.programs.languages import LANGUAGES, SSH_RUNS, TOOLS, interpreter, language_of
 from hookline.core.shell.programs.table import (
     CODE_VARIABLES,
     LOADER,
@@ -40,9 +40,11 @@ def find_nested_commands(command: SimpleCommand, stdin: str | None) -> Analysis:
         undecidable.append(f"`{shown}` is a program in a home directory")
     fed = "|" if command.after in ("|", "|&") else "<" if any(each.op == "<" for each in command.redirects) else ""
     inside = _by_name(name, Invocation(words, stdin, fed))
-    return inside._replace(
-        undecidable=(*undecidable, *inside.undecidable, *_subscripts(name, words), *_named(name, words))
-    )
+    undecidable += inside.undecidable
+    # a literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable
+    if name in _SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
+        undecidable.append(f"`{name}` may run the command in a subscript")
+    return inside._replace(undecidable=(*undecidable, *_named(name, words)))
 
 
 def _changing_later(variables: Iterable[str], sign: str = "") -> list[str]:
@@ -70,12 +72,6 @@ def _by_name(name: str, given: Invocation) -> Analysis:
     if look:
         return LANGUAGES[look](name, given)
     return interpreter(name, given) if language_of(name) else Analysis()
-
-
-def _subscripts(name: str, words: Words) -> Iterable[str]:
-    """A literal such as `a[$(rm x)]` is run when a builtin takes it for the name of a variable."""
-    if name in _SUBSCRIPTS and any("[" in word and ("$(" in word or "`" in word) for word, _ in words[1:]):
-        yield f"`{name}` may run the command in a subscript"
 
 
 def _named(name: str, words: Words) -> Iterable[str]:
@@ -162,15 +158,12 @@ def _shell(name: str, words: Words, stdin: str | None) -> Analysis:
         return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Analysis()
     if at < len(words) and not words[at][1]:
         return Analysis(undecidable=(f"which file `{name}` runs is known only when it runs",))
-    if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not _reads_input(words):
+    reads_input = any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
+    if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not reads_input:
         return Analysis(notes=(f"`{name}` runs the script `{words[at][0]}`",))
     if stdin is None or stdin == UNKNOWN:
         return Analysis(undecidable=(f"`{name}` runs commands that it reads from its input",))
     return Analysis((NestedCommand(f"{name} <<", [], stdin, shell=name),))
-
-
-def _reads_input(words: Words) -> bool:
-    return any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
 
 
 def _eval(name: str, words: Words, stdin: str | None) -> Analysis:
@@ -187,10 +180,9 @@ def _alias(name: str, words: Words, stdin: str | None) -> Analysis:
     if not bodies:
         return Analysis()
     inside = [_script("alias", [body]) for body in bodies]
-    return Analysis(
-        tuple(inner for each in inside for inner in each.runs),
-        ("`alias` changes what a later word means", *(reason for each in inside for reason in each.undecidable)),
-    )
+    reasons = (reason for each in inside for reason in each.undecidable)
+    runs = tuple(inner for each in inside for inner in each.runs)
+    return Analysis(runs, ("`alias` changes what a later word means", *reasons))
 
 
 def _trap(name: str, words: Words, stdin: str | None) -> Analysis:
@@ -271,8 +263,7 @@ def _watch(name: str, words: Words, stdin: str | None) -> Analysis:
 def _ssh(name: str, words: Words, stdin: str | None) -> Analysis:
     inner = strip_options(words, program(name))
     note = (f"`{name}` runs commands on another machine",)
-    options = [word for word, _ in words if re.search(r"(?i)proxycommand|localcommand", word)]
-    risky = (f"`{name}` runs the command in its options",) * len(options)
+    risky = (f"`{name}` runs the command in its options",) * sum(SSH_RUNS.search(word) is not None for word, _ in words)
     if inner is None:
         return Analysis(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
     if not inner and stdin is not None:

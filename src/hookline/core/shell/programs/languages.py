@@ -77,29 +77,23 @@ def _runs_by_option(name: str, words: Words) -> tuple[str, ...]:
     return ()
 
 
-_TAKES_PROGRAM = frozenset({"clone", "ls-remote", "fetch-pack"})
-
-
-def _first(texts: list[str]) -> str:
-    """The subcommand, as far as plain words tell."""
-    return next((word for word in texts if not word.startswith("-")), "")
+SSH_RUNS = re.compile(r"(?i)proxycommand|localcommand")
+_GIT_RUNS = re.compile(
+    r"(?i)(?:^|=)\s*!|sshcommand|pager=|editor=|hookspath|fsmonitor|askpass|credential\.helper|ext::"
+    r"|external=|textconv|filter\.|\.cmd=|\.tool|--upload-pack|--receive-pack|--exec=|--exec-path=|--open-files-in"
+    r"|\.program=|alternaterefscommand|uploadpack|packobjectshook|smtpserver|proxycommand|gitproxy|diff\..*command"
+)
 
 
 def _git(name: str, words: Words, stdin: str | None) -> Analysis:
     reasons = []
     texts = [word for word, _ in words[1:]]
+    subcommand = next((word for word in texts if not word.startswith("-")), "")  # as far as plain words tell
     for index, word in enumerate(texts):
         value = texts[index + 1] if word in ("-c", "--config") and index + 1 < len(texts) else word
-        if (
-            re.search(
-                r"(?i)(?:^|=)\s*!|sshcommand|pager=|editor=|hookspath|fsmonitor|askpass|credential\.helper|ext::"
-                r"|external=|textconv|filter\.|\.cmd=|\.tool|--upload-pack|--receive-pack|--exec=|--exec-path=|--open-files-in"
-                r"|\.program=|alternaterefscommand|uploadpack|packobjectshook|smtpserver|proxycommand|gitproxy|diff\..*command",
-                value,
-            )
-            or (word.startswith("-O") and "grep" in texts)
-            or (word.startswith("-u") and _first(texts) in _TAKES_PROGRAM)
-        ):
+        opens = word.startswith("-O") and "grep" in texts
+        uploads = word.startswith("-u") and subcommand in ("clone", "ls-remote", "fetch-pack")
+        if opens or uploads or _GIT_RUNS.search(value):
             reasons.append("`git` is told to run a program by its configuration")
         if word in ("-x", "--exec") and "rebase" in texts:
             return script("git rebase --exec", words[index + 2 : index + 3])
@@ -120,9 +114,7 @@ def _tar(name: str, words: Words, stdin: str | None) -> Analysis:
         r"|--unzip-command|-TT|--preprocess.*|--compress-program.*|--pre"
     )
     copies = name in ("scp", "sftp")
-    if any(
-        re.search(r"(?i)proxycommand|localcommand", word) or (copies and word.startswith("-S")) for word, _ in words
-    ):
+    if any(SSH_RUNS.search(word) or (copies and word.startswith("-S")) for word, _ in words):
         return Analysis(undecidable=(f"`{name}` runs the program in its options",))
     for index, (word, _) in enumerate(words[1:], 1):
         option, _, value = word.partition("=")

@@ -100,16 +100,13 @@ def program(name: str) -> Program:
         if word.endswith("!"):
             runs.append(option)
         if word.startswith("-") and word != f"{option}!":
-            options |= dict.fromkeys(_letters(option), word[len(option) :].rstrip("!"))
+            letters = [option] if option.startswith("--") else [f"-{letter}" for letter in option[1:]]
+            options |= dict.fromkeys(letters, word[len(option) :].rstrip("!"))
     tag = {key: programs[name] for key, programs in _TAGS.items() if name in programs}
     return Program(
         options, "text" if "texts" in tag else "pattern" if "pattern" in tag else "files", int(tag.get("most", 1_000)),
         frozenset(tag.get("no-pattern", "").split(",")), int(tag.get("skip", 0)), "assignments" in tag, tuple(runs),
     )  # fmt: skip
-
-
-def _letters(option: str) -> list[str]:
-    return [option] if option.startswith("--") else [f"-{letter}" for letter in option[1:]]
 
 
 def known(words: Sequence[str], row: Program) -> ParsedOptions | None:
@@ -138,7 +135,13 @@ def known(words: Sequence[str], row: Program) -> ParsedOptions | None:
         if more:
             options[-1] = (options[-1][0], words[at + more - 1])
             at += more
-    return _sorted(options, operands, row)
+    if len(operands) > row.most:
+        return None
+    named = [] if row.operands == "text" else operands
+    if row.operands == "pattern" and not any(name in row.no_pattern for name, _ in options):
+        named = operands[1:]
+    values = (value for name, value in options if row.options[name] == "@")
+    return ParsedOptions(tuple(options), tuple(operands), (*named, *values))
 
 
 _Found = tuple[str, str, int]
@@ -162,18 +165,6 @@ def _short(word: str, row: Program) -> Iterator[_Found]:
             yield f"-{letter}", word[at:], more
             return
         yield f"-{letter}", "", 0
-
-
-def _sorted(options: list[tuple[str, str]], operands: list[str], row: Program) -> ParsedOptions | None:
-    if len(operands) > row.most:
-        return None
-    values = [value for name, value in options if row.options[name] == "@"]
-    named = operands
-    if row.operands == "text":
-        named = []
-    elif row.operands == "pattern" and not any(name in row.no_pattern for name, _ in options):
-        named = operands[1:]
-    return ParsedOptions(tuple(options), tuple(operands), (*named, *values))
 
 
 SHELLS = names("shell")

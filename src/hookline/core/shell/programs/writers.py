@@ -10,52 +10,47 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from hookline.core.shell.programs.table import names, sed_flags, values
-from hookline.core.shell.shell_line import LATER, SimpleCommand, arguments, value_of
+from hookline.core.shell.shell_line import LATER, Arguments, SimpleCommand, arguments, value_of
 
 _WRITES, _OTHER_O = values("writes"), names("other-o")
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
-def _every(command: SimpleCommand) -> list[str]:
-    words = arguments(command)
+def _every(command: SimpleCommand, words: Arguments) -> list[str]:
     return [*words.given, *words.values]
 
 
-def _but_first(command: SimpleCommand) -> list[str]:
-    words = arguments(command)
+def _but_first(command: SimpleCommand, words: Arguments) -> list[str]:
     given = words.given if words.has(r"--reference=.*") else words.given[1:]
     return [*given, *words.values]
 
 
-def _last(command: SimpleCommand) -> list[str]:
-    words = arguments(command)
+def _last(command: SimpleCommand, words: Arguments) -> list[str]:
     if words.has(r"-\w*t.*|--target-directory.*|-d|--directory"):
         return [*words.given, *words.values]
     return [*words.given[-1:], *words.values]
 
 
-def _remote_last(command: SimpleCommand) -> list[str]:
-    local = [word for word in _last(command) if not re.match(r"[^/]*:", word)]
+def _remote_last(command: SimpleCommand, words: Arguments) -> list[str]:
+    local = [word for word in _last(command, words) if not re.match(r"[^/]*:", word)]
     return [*local, *value_of(command, "--log-file", "--backup-dir", "--partial-dir", "--temp-dir")]
 
 
-def _copy(command: SimpleCommand) -> list[str]:
+def _copy(command: SimpleCommand, words: Arguments) -> list[str]:
     """What a copy is made to; with `--link` the copy is the same file as its source."""
-    words = arguments(command)
-    return _every(command) if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last(command)
+    return _every(command, words) if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last(command, words)
 
 
-def _link(command: SimpleCommand) -> list[str]:
+def _link(command: SimpleCommand, words: Arguments) -> list[str]:
     """A symbolic link is one new file; a hard link is another name of its source, so that counts as well."""
-    words = arguments(command)
     if not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
-        return _every(command) if len(words.given) > 1 else [*_every(command), "."]
+        return _every(command, words) if len(words.given) > 1 else [*_every(command, words), "."]
     if len(words.given) == 1:
         return [words.given[0].rstrip("/").rsplit("/", 1)[-1], *words.values]
-    return _last(command)
+    return _last(command, words)
 
 
-def _dd(command: SimpleCommand) -> list[str]:
+def _dd(command: SimpleCommand, words: Arguments) -> list[str]:
     found = []
     for index, word in enumerate(command.words[1:], 1):
         if word.startswith("of=") or index in command.unknown:
@@ -69,15 +64,14 @@ def _sed_writes(script: str) -> bool:
     return any(re.match(r"[gpiImMe0-9]*w\s*\S", flags) for flags in sed_flags(script))
 
 
-def _in_place(command: SimpleCommand) -> list[str]:
-    words = arguments(command)
+def _in_place(command: SimpleCommand, words: Arguments) -> list[str]:
     inside = [LATER + "a file named in the script"] if any(map(_sed_writes, words.given)) else []
     if not words.has(r"-[a-hj-zA-Z]*i.*|--in-place.*"):
         return inside
     return [*inside, *(words.given if words.has(r"-\w*[ef].*|--expression.*|--file.*") else words.given[1:])]
 
 
-def _tar(command: SimpleCommand) -> list[str]:
+def _tar(command: SimpleCommand, words: Arguments) -> list[str]:
     mode = "".join(word.lstrip("-") for word in command.words[1:2])
     long = " ".join(command.words)
     archives = value_of(command, "--file")
@@ -93,8 +87,8 @@ def _tar(command: SimpleCommand) -> list[str]:
     return [] if reads else archives
 
 
-def _unzip(command: SimpleCommand) -> list[str]:
-    return [] if arguments(command).has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."]
+def _unzip(command: SimpleCommand, words: Arguments) -> list[str]:
+    return [] if words.has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."]
 
 
 def _bundled(command: SimpleCommand, letters: str) -> list[str]:
@@ -103,18 +97,17 @@ def _bundled(command: SimpleCommand, letters: str) -> list[str]:
     return [value for word, value in pairs if re.fullmatch(rf"-[a-zA-Z]+[{letters}]", word)]
 
 
-def _curl(command: SimpleCommand) -> list[str]:
+def _curl(command: SimpleCommand, words: Arguments) -> list[str]:
     files = value_of(
         command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
         "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
     )  # fmt: skip
-    words = arguments(command)
     here = ["."] if words.has(r"-[a-zA-Z]*[OJ][a-zA-Z]*|--remote-name.*") else []
     config = [LATER + "a file named in a curl configuration"] if words.has(r"-K.*|--config.*") else []
     return [*files, *_bundled(command, "oDc"), *here, *config]
 
 
-def _wget(command: SimpleCommand) -> list[str]:
+def _wget(command: SimpleCommand, words: Arguments) -> list[str]:
     files = value_of(
         command, "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output",
         "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
@@ -123,17 +116,15 @@ def _wget(command: SimpleCommand) -> list[str]:
     return [*files, *_bundled(command, "OPoa"), *([] if named else ["."])]
 
 
-_GIT_READS = frozenset(
-    """
-    status log diff show blame grep rev-parse ls-files ls-remote describe cat-file remote help version
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
+_GIT_READS = frozenset({
+    "status", "log", "diff", "show", "blame", "grep", "rev-parse", "ls-files", "ls-remote", "describe", "cat-file",
+    "remote", "help", "version",
+})  # fmt: skip
 
 
-def _git(command: SimpleCommand) -> list[str]:
+def _git(command: SimpleCommand, words: Arguments) -> list[str]:
     folders = value_of(command, "-C", "--git-dir", "--work-tree", "--separate-git-dir")
     files = value_of(command, "--output", "-o", "--output-directory", "--file", "-f")
-    words = arguments(command)
     given = [word for word in words.given if word not in folders and word not in files]
     name, rest = (given[0], given[1:]) if given else ("", [])
     if name == "config":
@@ -149,7 +140,7 @@ def _git(command: SimpleCommand) -> list[str]:
     return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
 
 
-def _find(command: SimpleCommand) -> list[str]:
+def _find(command: SimpleCommand, words: Arguments) -> list[str]:
     files = value_of(command, "-fprint", "-fprint0", "-fprintf", "-fls")
     return [*files, *(find_roots(command) if "-delete" in command.words else [])]
 
@@ -169,7 +160,7 @@ def find_roots(command: SimpleCommand) -> list[str]:
 _AWK_PRINTS = re.compile(r'\bprintf?\b[^;}\n>]*>>?\s*(?:"([^"\\]*)"\s*(?=[;}\n]|$))?')
 
 
-def _awk(command: SimpleCommand) -> list[str]:
+def _awk(command: SimpleCommand, words: Arguments) -> list[str]:
     """`print > "file"`; a name that awk works out is known only when it runs."""
     inside: list[str] = []
     for word in command.words[1:]:
@@ -178,12 +169,12 @@ def _awk(command: SimpleCommand) -> list[str]:
     return [target for target in inside if not HARMLESS.fullmatch(target)]
 
 
-def _here(command: SimpleCommand) -> list[str]:
+def _here(command: SimpleCommand, words: Arguments) -> list[str]:
     """Programs that write beside what they read, in the folder they run in or under a name they are given."""
-    return [*_every(command), "."]
+    return [*_every(command, words), "."]
 
 
-def _output_option(command: SimpleCommand) -> list[str]:
+def _output_option(command: SimpleCommand, words: Arguments) -> list[str]:
     return value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
 
 
@@ -197,30 +188,29 @@ def guess(command: SimpleCommand) -> list[str]:
     )  # fmt: skip
 
 
-def _copied_from_container(command: SimpleCommand) -> list[str]:
-    return _remote_last(command) if "cp" in command.words[1:] else []
+def _copied_from_container(command: SimpleCommand, words: Arguments) -> list[str]:
+    return _remote_last(command, words) if "cp" in command.words[1:] else []
 
 
-def _cargo(command: SimpleCommand) -> list[str]:
+def _cargo(command: SimpleCommand, words: Arguments) -> list[str]:
     places = value_of(command, "--target-dir", "--root", "--out-dir", "--path")
-    return [*places, *(arguments(command).given[1:] if command.words[1:2] in (("new",), ("init",)) else [])]
+    return [*places, *(words.given[1:] if command.words[1:2] in (("new",), ("init",)) else [])]
 
 
-def _python(command: SimpleCommand) -> list[str]:
+def _python(command: SimpleCommand, words: Arguments) -> list[str]:
     """`python -m venv x` and the like write where their last words say."""
-    words = arguments(command)
     return words.given[1:] if "-m" in words.options and words.given[:1] and words.given[0] in _MAKERS else []
 
 
 _MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
 
 
-def _second(command: SimpleCommand) -> list[str]:
-    return arguments(command).given[1:2]
+def _second(command: SimpleCommand, words: Arguments) -> list[str]:
+    return words.given[1:2]
 
 
-def _archive(command: SimpleCommand) -> list[str]:
-    return [*_every(command), *value_of(command, "-o")]
+def _archive(command: SimpleCommand, words: Arguments) -> list[str]:
+    return [*_every(command, words), *value_of(command, "-o")]
 
 
 def written_by(command: SimpleCommand) -> list[str]:
@@ -228,10 +218,10 @@ def written_by(command: SimpleCommand) -> list[str]:
     kind = _WRITES.get(command.name)
     if kind is None:
         return guess(command)
-    return value_of(command, *kind.split(",")) if kind.startswith("-") else _KINDS[kind](command)
+    return value_of(command, *kind.split(",")) if kind.startswith("-") else _KINDS[kind](command, arguments(command))
 
 
-_KINDS: dict[str, Callable[[SimpleCommand], list[str]]] = {
+_KINDS: dict[str, Callable[[SimpleCommand, Arguments], list[str]]] = {
     "7z": _archive, "awk": _awk, "but-first": _but_first, "cargo": _cargo, "container": _copied_from_container,
     "copy": _copy, "curl": _curl, "dd": _dd, "every": _every, "find": _find, "git": _git, "here": _here,
     "in-place": _in_place, "last": _last, "link": _link, "output": _output_option, "python": _python,
