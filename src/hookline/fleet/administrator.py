@@ -70,9 +70,6 @@ class HubFolder:
         known = msgspec.json.encode({"users": users(self.hub_key().public, self.registry.keys())})
         write_atomically(self.users_path, msgspec.json.format(known, indent=1))
 
-    def write_address(self, address: HubAddress) -> None:
-        write_atomically(self.path / "hub.json", msgspec.json.encode(address))
-
     def address(self) -> HubAddress:
         try:
             return msgspec.json.decode((self.path / "hub.json").read_bytes(), type=HubAddress)
@@ -106,16 +103,16 @@ class Administrator:
 
     def revoke(self, which: str) -> str:
         """Cut a machine off for good; its id comes back. The hub's own server hears of it within a second."""
-        return self._apply(self.folder.registry.revoke(which))
+        return self._changed(self.folder.registry.revoke(which))
 
     def resume(self, which: str) -> str:
         """Let a machine that the hub has cut off in again; its id comes back."""
-        return self._apply(self.folder.registry.resume(which))
+        return self._changed(self.folder.registry.resume(which))
 
-    def _apply(self, changed: Member) -> str:
+    def _changed(self, member: Member) -> str:
         if not self.folder.address().own_server:
             self.folder.write_users()
-        return changed.machine
+        return member.machine
 
     async def statuses(self) -> dict[str, Status | None]:
         """What every machine said last, by id; `None` for what cannot be read."""
@@ -222,34 +219,26 @@ class FleetPages:
                 await asyncio.sleep(SECONDS)
                 continue
             try:
-                await self._read(hub)
+                while True:
+                    self._rows, self._steps = await hub.rows(), await hub.rollouts()
+                    self.problem = ""
+                    await asyncio.sleep(SECONDS)
+            except Exception as problem:  # noqa: BLE001 - whatever it was, it is shown, and asked again
+                self.problem = f"the hub does not answer: {problem}; is `hookline fleet hub` running?"
             finally:
                 await hub.close()
-
-    async def _read(self, hub: Administrator) -> None:
-        with contextlib.suppress(asyncio.TimeoutError):
-            while True:
-                try:
-                    self._rows, self._steps = await hub.rows(), await hub.rollouts()
-                except Exception as problem:  # noqa: BLE001 - whatever it was, it is shown, and asked again
-                    self.problem = f"the hub does not answer: {problem}; is `hookline fleet hub` running?"
-                    return
-                self.problem = ""
-                await asyncio.sleep(SECONDS)
 
     def logs(self) -> list[Path]:
         ledger = Ledger(self.folder / "audit")
         return [ledger.mirror(machine).path for machine in ledger.machines()]
 
     def machines(self) -> dict[str, Any]:
-        return {"problem": self.problem, "machines": [_shown(row) for row in self._rows]}
+        more = ("ok", "hooked", "proven")
+        rows = [msgspec.to_builtins(row) | {name: getattr(row, name) for name in more} for row in self._rows]
+        return {"problem": self.problem, "machines": rows}
 
     def rollouts(self) -> dict[str, Any]:
         return {"problem": self.problem, "rollouts": steps(self._steps, self._rows)}
-
-
-def _shown(row: MachineRow) -> dict[str, Any]:
-    return {**msgspec.to_builtins(row), "ok": row.ok, "hooked": row.hooked, "proven": row.proven}
 
 
 def steps(history: Sequence[Rollout], rows: Sequence[MachineRow]) -> list[dict[str, Any]]:

@@ -78,7 +78,12 @@ async def connect(
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
     if url.startswith(("ws://", "wss://")):
-        _load_websockets(url)
+        from nats.aio import transport
+
+        try:
+            transport.aiohttp = importlib.import_module("aiohttp")  # type: ignore[attr-defined]
+        except ImportError:
+            raise FleetError(f"{url}: websockets need aiohttp; run `pip install aiohttp`") from None
 
     problems: list[str] = []
 
@@ -130,16 +135,6 @@ def _without_package(name: str) -> Iterator[None]:
     finally:
         if kept_out:
             del sys.modules[name]
-
-
-def _load_websockets(url: str) -> None:
-    """Give NATS what it needs for an address with `ws://`."""
-    from nats.aio import transport
-
-    try:
-        transport.aiohttp = importlib.import_module("aiohttp")  # type: ignore[attr-defined]
-    except ImportError:
-        raise FleetError(f"{url}: websockets need aiohttp; run `pip install aiohttp`") from None
 
 
 def _explained(problem: Exception) -> str:

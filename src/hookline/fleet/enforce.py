@@ -10,7 +10,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -120,7 +120,10 @@ def load_policy(folder: Path, files: Mapping[str, bytes] | None = None) -> tuple
 
 def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
     if HOOKS_FILE in files:
-        _forget_modules(folder.parent)
+        for name, module in list(sys.modules.items()):  # an older version's imports are not meant by the same names
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and Path(file).is_relative_to(folder.parent):
+                del sys.modules[name]
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing may appear beside signed files
         try:
             yield from load_hooks(folder / HOOKS_FILE, {str(folder / name): data for name, data in files.items()}).hooks
@@ -142,14 +145,6 @@ def _settings(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FleetError(f"{SETTINGS_FILE}: {problems[0].message if problems else 'must be an object'}")
     return value
-
-
-def _forget_modules(policies: Path) -> None:
-    """What an older version imported from beside itself is not what this one means by the same name."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and Path(file).is_relative_to(policies):
-            del sys.modules[name]
 
 
 def _is_stale(machine: Machine) -> bool:
@@ -260,13 +255,10 @@ class GovernedHooks(Hooks):
         """Take a hook out of the user's set; the team's cannot be removed."""
         return self.own.remove(name)
 
-    def fire(
+    async def fire(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
-    ) -> Coroutine[Any, Any, Verdict]:
+    ) -> Verdict:
         """Send an event through both sets; the strictest answer counts."""
-        return self._fire(event, deadline, only)
-
-    async def _fire(self, event: Event | Mapping[str, Any], deadline: float | None, only: str | None) -> Verdict:
         if isinstance(event, Mapping):
             event = dialect(detect(event)).decode_event(event)
         verdict = await self._judge(event, deadline, only)
@@ -290,7 +282,8 @@ class GovernedHooks(Hooks):
         if said.input is not None and said.input != getattr(judged, "tool_input", None) and not mine.blocked:
             second = await policy.fire(_with_input(event, said), deadline)
             team = msgspec.structs.replace(second_judgement(team, second.reply), input=second.reply.input)
-            outcomes += tuple(map(_second, second.outcomes))
+            note = "asked about the rewritten input"
+            outcomes += tuple(msgspec.structs.replace(one, note=one.note or note) for one in second.outcomes)
         evaluated = mine.evaluated if team == NOTHING else None
         return Verdict(
             event, said | team, chosen=(*first.chosen, *mine.chosen), known=outcomes, evaluated=evaluated,
@@ -307,10 +300,6 @@ class GovernedHooks(Hooks):
 def _with_input(event: Event, reply: Reply) -> Event:
     """The event with the input that a reply would have run."""
     return event if reply.input is None else msgspec.structs.replace(event, tool_input=reply.input)
-
-
-def _second(outcome: Outcome) -> Outcome:
-    return msgspec.structs.replace(outcome, note=outcome.note or "asked about the rewritten input")
 
 
 # -- a policy, tried before it is in force: it must load, pass the tests it brings, and show what it would change ------

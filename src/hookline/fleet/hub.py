@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hookline.core.files import write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.administrator import Administrator, HubAddress, HubFolder
 from hookline.fleet.connection import (
@@ -40,7 +41,6 @@ from hookline.fleet.members import signed_by
 from hookline.records.audit.chain import link_of
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.js import JetStreamContext
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
@@ -80,13 +80,22 @@ class Hub:
 
     async def start(self) -> None:
         """Start the server if it is ours, make the streams, and serve."""
-        self._configure()
+        self._apply_members()
         if self.server is not None:
             self.server.start()
-        client = await self._connected()
+        try:
+            client = await connect(self.url, seed=self.folder.seed_path, name="hookline-hub")
+        except FleetError as problem:
+            if self.server is not None:
+                raise
+            hint = f"{problem}; the users it has to know are in {self.folder.users_path}: include that file in"
+            raise FleetError(
+                f"{hint} the account that the fleet may use (with JetStream), and reload the server"
+            ) from None
         self._admin = Administrator(self.folder, client)
         await self._provision()
-        self.folder.write_address(HubAddress(self.url, own_server=self.server is not None))
+        address = HubAddress(self.url, own_server=self.server is not None)  # for other commands
+        write_atomically(self.folder.path / "hub.json", msgspec.json.encode(address))
         await client.subscribe(ENROL, cb=self._enrol)
         await client.subscribe(f"$KV.{STATUS_BUCKET}.*", cb=self._hear)
         self._tasks = [asyncio.create_task(self.mirroring.run()), asyncio.create_task(self._follow_members())]
@@ -98,17 +107,6 @@ class Hub:
             if task.done() and not task.cancelled():
                 task.result()
         raise FleetError("a part of the hub has ended; start it again")
-
-    async def _connected(self) -> Client:
-        try:
-            return await connect(self.url, seed=self.folder.seed_path, name="hookline-hub")
-        except FleetError as problem:
-            if self.server is not None:
-                raise
-            hint = f"{problem}; the users it has to know are in {self.folder.users_path}: include that file in"
-            raise FleetError(
-                f"{hint} the account that the fleet may use (with JetStream), and reload the server"
-            ) from None
 
     async def stop(self) -> None:
         await end(*self._tasks)
@@ -200,15 +198,11 @@ class Hub:
 
     def _apply_members(self) -> None:
         """Let the server know who may connect now."""
-        self._configure()
-        if self.server is not None:
-            self.server.reload()
-
-    def _configure(self) -> None:
-        if self.server is not None:
-            self.server.configure(self.folder.hub_key().public, self.folder.registry.keys())
-        else:
+        if self.server is None:
             self.folder.write_users()
+        else:
+            self.server.configure(self.folder.hub_key().public, self.folder.registry.keys())
+            self.server.reload()
 
 
 # -- the audit stream, mirrored ----------------------------------------------------------------------------------------
@@ -319,24 +313,21 @@ class Mirroring:
     def _take_signed(self, machine: str, data: bytes, instance: str, place: int) -> None:
         if self._instances.is_shared(machine, instance, place):
             self._cut_off(machine, _SHARED)
-        self._count(machine, len(data))
+        now = time.monotonic()
+        if now - self._day > _DAY:
+            self._day, self._sent = now, Counter()
+        self._sent[machine] += len(data)
+        if self._sent[machine] > self._quota:
+            self._cut_off(machine, f"it sent more than {self._quota:,} bytes of records within a day")
         mirror = self._folder.ledger.mirror(machine)
         try:
-            _, problems = mirror.take(data)
+            problems = mirror.take(data)[1]
         except Exception as problem:  # whatever is wrong with one block, the others are mirrored
             if isinstance(problem, OSError):  # that is the disk
                 raise
             problems = [mirror.put_aside(data, place, f"{type(problem).__name__}: {problem}")]
         for one in problems:
             log.warning("%s", one)
-
-    def _count(self, machine: str, size: int) -> None:
-        now = time.monotonic()
-        if now - self._day > _DAY:
-            self._day, self._sent = now, Counter()
-        self._sent[machine] += size
-        if self._sent[machine] > self._quota:
-            self._cut_off(machine, f"it sent more than {self._quota:,} bytes of records within a day")
 
     def heard(self, machine: str, status: Status) -> None:
         """A status came in: a process said that it speaks for a machine, and how its log stands."""

@@ -138,12 +138,18 @@ class Leaf:
         async def on_announcement(_: Any) -> None:
             self._changed.set()
 
+        async def status_loop() -> None:
+            while True:
+                with contextlib.suppress(Exception):  # the connection is away; the next one will say
+                    await self.report()
+                await asyncio.sleep(STATUS_SECONDS)
+
         self._client = client = await wire.connect(
             self.enrolment.hub, seed=self.machine.seed_path, inbox=wire.inbox_of(me), name=me, patient=True,
             on_back=on_back, on_problem=self.machine.contact.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
         self._cursor = None
-        loops = [self._policy_loop(), self._audit_loop(), self._status_loop(), closed.wait()]
+        loops = [self._policy_loop(), self._audit_loop(), status_loop(), closed.wait()]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await client.subscribe(wire.ANNOUNCE, cb=on_announcement)
@@ -261,12 +267,6 @@ class Leaf:
         await asyncio.to_thread(self.machine.put_in_force, bundle)
 
     # -- how it stands -------------------------------------------------------------------------------------------
-
-    async def _status_loop(self) -> None:
-        while True:
-            with contextlib.suppress(Exception):  # the connection is away; the next one will say
-                await self.report()
-            await asyncio.sleep(STATUS_SECONDS)
 
     async def report(self) -> Status:
         status = await asyncio.to_thread(self.status)

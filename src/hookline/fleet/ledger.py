@@ -59,6 +59,7 @@ class Mirror:
         self.machine = machine
         self.path: Path = folder / f"{machine}.jsonl"
         self.problems_path: Path = folder / f"{machine}.problems.jsonl"
+        self.cosigned_path: Path = folder / f"{machine}.jsonl.checkpoint"
         self._last: Link | None = None
         self._hashes: set[str] | None = None
         self._policy: tuple[int, int] | None = None
@@ -127,7 +128,7 @@ class Mirror:
     def witness(self, checkpoint: str, key: str, witness: TeamKey) -> ChainProblem | None:
         """Cosign a machine's checkpoint if it is over the records that are here; a machine that signs two logs is told.
 
-        The newest cosigned one is `MACHINE.jsonl.checkpoint`. One that is ahead of the mirror is left for later.
+        The newest cosigned one is in `cosigned_path`. One that is ahead of the mirror is left for later.
         """
         try:
             text = verified_note(checkpoint, vkey_of(self.machine, key))
@@ -144,11 +145,6 @@ class Mirror:
         line = signature_line(witness_name(witness), witness, text, int(time.time()))
         write_atomically(self.cosigned_path, (checkpoint + line).encode(), durable=True)
         return None
-
-    @property
-    def cosigned_path(self) -> Path:
-        """The newest checkpoint that this hub has cosigned."""
-        return self.path.with_name(f"{self.path.name}.checkpoint")
 
     def put_aside(self, block: bytes, place: int, why: str) -> ChainProblem:
         """Keep a block that cannot be mirrored beside the mirror, and note that."""

@@ -207,19 +207,19 @@ class Metrics:
             began, ms = self._started.pop(call, None), event.duration_ms
             if ms is None and began is not None:
                 ms = max(event.timestamp.timestamp() - began, 0.0) * 1000
-            self._ended(tool, ms, failed=name == "PostToolUseFailure")
-
-    def _ended(self, tool: str, ms: float | None, *, failed: bool) -> None:
-        name = tool if tool in self._tools or len(self._tools) < self._most else _OTHER
-        cell = self._tools.setdefault(name, _Cell())
-        cell.counts["calls"] += 1
-        cell.failures["errors"] += failed
-        if ms is not None:
-            cell.latency.add(ms)
+            known = tool in self._tools or len(self._tools) < self._most
+            cell = self._tools.setdefault(tool if known else _OTHER, _Cell())
+            cell.counts["calls"] += 1
+            cell.failures["errors"] += name == "PostToolUseFailure"
+            if ms is not None:
+                cell.latency.add(ms)
 
     def snapshot(self) -> list[Row]:
         """Everything counted so far, one row per event, tool and hook; the row without a hook is the verdicts'."""
-        return [_row(*key, cell) for key, cell in self.cells()]
+        return [
+            Row(*key, cell.latency.count, dict(cell.counts), cell.failures.total(), _latency(cell.latency))
+            for key, cell in self.cells()
+        ]
 
     def tools(self) -> dict[str, Tool]:
         """Per tool: how many calls, how many failed, how long they took."""
@@ -264,11 +264,6 @@ def _word(reply: Reply) -> str:
     if reply.decision is Decision.PASS and reply.stop:
         return "stop"
     return _DECISIONS[reply.decision]
-
-
-def _row(event: str, tool: str, hook: str, cell: _Cell) -> Row:
-    latency = _latency(cell.latency)
-    return Row(event, tool, hook, latency.count, dict(cell.counts), cell.failures.total(), latency)
 
 
 def _latency(histogram: Histogram) -> Latency:

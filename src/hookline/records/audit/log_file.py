@@ -253,23 +253,20 @@ class AuditFile:
 
         Writers go on meanwhile: what is verified is the log as it was when this began.
         """
-        try:
-            with contextlib.ExitStack() as stack:
-                return verified(self._picture(stack), self._key, self.anchor)
-        except OSError as problem:
-            raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
-
-    def _picture(self, stack: contextlib.ExitStack) -> LogFiles:
-        """The head, and all files opened, with their sizes; taken while no process writes."""
         may_lock = os.access(self.head_path, os.R_OK | os.W_OK)  # an auditor may have leave to read only
         lock: contextlib.AbstractContextManager[Any] = locked(self.head_path) if may_lock else contextlib.nullcontext()
-        with lock:
-            files: list[tuple[Path, BinaryIO, int]] = []
-            for path in [*self.rotated(), self.path]:
-                if path.exists():
-                    file = stack.enter_context(path.open("rb"))
-                    files.append((path, file, os.fstat(file.fileno()).st_size))
-            return LogFiles(self.path, self.head_path, read_head(self.head_path), files)
+        files: list[tuple[Path, BinaryIO, int]] = []
+        try:
+            with contextlib.ExitStack() as stack:
+                with lock:
+                    for path in [*self.rotated(), self.path]:
+                        if path.exists():
+                            file = stack.enter_context(path.open("rb"))
+                            files.append((path, file, os.fstat(file.fileno()).st_size))
+                    found = LogFiles(self.path, self.head_path, read_head(self.head_path), files)
+                return verified(found, self._key, self.anchor)
+        except OSError as problem:
+            raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
 
 
 # -- at the level of bytes -----------------------------------------------------------------------------------------

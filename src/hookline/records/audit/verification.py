@@ -307,8 +307,10 @@ class _Walk:
         """All files, the oldest first; `lines` is then how many the last one has."""
         self.last = head.base if head is not None else None
         for path, file, size in files:
-            if head is not None and _is_pruned(file, head):
-                continue
+            first = link_before(file.readline(MOST_LINE))
+            file.seek(0)
+            if head is not None and first is not None and first.seq < head.base_seq:
+                continue  # it was to be deleted, and only a kill left it there
             torn = self._follow(path, file, size)
             if torn and (file is not files[-1][1] or head is None or (self.last or Link()).seq < head.seq):
                 self._say(path, self.lines + 1, "the line is torn: it does not end")
@@ -349,13 +351,6 @@ def _ends(file: BinaryIO) -> bool:
     """Whether what was read last is a whole line."""
     file.seek(-1, os.SEEK_CUR)
     return file.read(1) == b"\n"
-
-
-def _is_pruned(file: BinaryIO, head: Head) -> bool:
-    """Whether a file was to be deleted, and only a kill left it there."""
-    first = link_before(file.readline(MOST_LINE))
-    file.seek(0)
-    return first is not None and first.seq < head.base_seq
 
 
 def lines_of(file: BinaryIO, size: int) -> Iterator[bytes]:

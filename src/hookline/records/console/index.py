@@ -226,7 +226,7 @@ class Batch:
         event, tool = names.event(record.event), names.tool(record.tool or "")
         hookset = names.hookset(tuple([run.hook for run in hooks])) if hooks else 0
         verdict, failed, about = record.verdict, bool(hooks) and record.failed, record.about
-        run = names.session(record.run)
+        run = names.session(record.run[:MOST_NAME])
         self.rows.append((
             number, segment, offset, length, record.seq, moment, run, event, tool, verdict, failed, hookset,
             names.agent(record.agent or ""), names.agent(record.agent_type or ""), record.ms, record.duration_ms,
@@ -400,28 +400,24 @@ class Names:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         remembered = lru_cache(_MOST_REMEMBERED)
-        self.event: Callable[[str], int] = remembered(partial(self._stored, EVENT))
-        self.tool: Callable[[str], int] = remembered(partial(self._stored, TOOL))
-        self.hook: Callable[[str], int] = remembered(partial(self._stored, HOOK))
-        self.agent: Callable[[str], int] = remembered(partial(self._stored, AGENT))
-        self.by: Callable[[str], int] = remembered(partial(self._stored, BY))
+        kinds = (EVENT, TOOL, HOOK, AGENT, BY)
+        self.event, self.tool, self.hook, self.agent, self.by = (
+            remembered(partial(self._stored, kind)) for kind in kinds
+        )
         self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
-        self.session: Callable[[str], int] = remembered(self._session)
+        self.session: Callable[[str], int] = remembered(partial(self._number, "sessions", ("name",)))
 
     def _stored(self, kind: int, name: str) -> int:
-        return self._number("names", ("kind", "name"), (kind, name[:MOST_NAME])) if name else 0
+        return self._number("names", ("kind", "name"), kind, name[:MOST_NAME]) if name else 0
 
     def _hookset(self, hooks: tuple[str, ...]) -> int:
         """The number of a set of hooks that answered together; 0 is the empty one."""
         numbers = sorted({self.hook(hook) for hook in hooks})
-        found = self._number("names", ("kind", "name"), (HOOKSET, " ".join(map(str, numbers))))
+        found = self._number("names", ("kind", "name"), HOOKSET, " ".join(map(str, numbers)))
         self._db.executemany("INSERT OR IGNORE INTO hooksets VALUES (?, ?)", [(found, hook) for hook in numbers])
         return found
 
-    def _session(self, name: str) -> int:
-        return self._number("sessions", ("name",), (name[:MOST_NAME],))
-
-    def _number(self, table: str, columns: tuple[str, ...], values: tuple[int | str, ...]) -> int:
+    def _number(self, table: str, columns: tuple[str, ...], *values: int | str) -> int:
         """The number of a row with these values, which is added if it is not there."""
         wanted = " AND ".join(f"{column} = ?" for column in columns)
         found = self._db.execute(f"SELECT id FROM {table} WHERE {wanted}", values).fetchone()

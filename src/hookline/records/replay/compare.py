@@ -88,10 +88,6 @@ class Piece(msgspec.Struct, frozen=True):
     since: datetime | None = None
     until: datetime | None = None
 
-    def wants(self, call: RecordedCall) -> bool:
-        """Whether a call lies in the time that is asked for."""
-        return call.decided == HEARD or is_within(call.time, self.since, self.until)
-
 
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
     """Files, and the `.jsonl` files in folders (rotated ones too), cut into ranges."""
@@ -176,7 +172,8 @@ def _stop() -> None:
 
 def _work(piece: Piece) -> Part:
     recorded = Range(piece.path, piece.start, piece.end, heard=bool(watchers(_worker["hooks"])))
-    report: Report = _worker["runner"].run(judge(filter(piece.wants, recorded), _worker["hooks"]))
+    wanted = (call for call in recorded if call.decided == HEARD or is_within(call.time, piece.since, piece.until))
+    report: Report = _worker["runner"].run(judge(wanted, _worker["hooks"]))
     return report, recorded.lines
 
 

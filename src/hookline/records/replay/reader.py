@@ -232,7 +232,12 @@ class _Reader:
         for block in blocks:
             kind = block.get("type")
             if kind == "tool_use" and isinstance(block.get("input"), dict):
-                self._opened(number, entry, block)
+                call_id = str(block.get("id"))
+                event = PreToolUse(
+                    session_id=entry.session_id, cwd=entry.cwd, tool_name=str(block.get("name")),
+                    tool_input=block["input"], tool_use_id=call_id,
+                )  # fmt: skip
+                self._open[call_id] = RecordedCall(self._file, number, event, "allow", time=entry.timestamp)
             elif kind == "tool_result":
                 call = self._open.pop(str(block.get("tool_use_id")), None)
                 if call is not None:
@@ -242,14 +247,6 @@ class _Reader:
         while len(self._open) > _MOST_OPEN:
             done.append(self._open.popitem(last=False)[1])
         return done
-
-    def _opened(self, number: int, entry: _Line, block: dict[str, Any]) -> None:
-        call_id = str(block.get("id"))
-        event = PreToolUse(
-            session_id=entry.session_id, cwd=entry.cwd, tool_name=str(block.get("name")), tool_input=block["input"],
-            tool_use_id=call_id,
-        )  # fmt: skip
-        self._open[call_id] = RecordedCall(self._file, number, event, "allow", time=entry.timestamp)
 
     def rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
         """Calls whose results lie beyond the range: look a little ahead for them."""
@@ -284,12 +281,8 @@ def _event(said: _Audit) -> Event | None:
 
 def _result(said: _Audit) -> Event | None:
     """What a call returned, as an audit log has it."""
-    call: dict[str, Any] = {
-        "tool_name": said.tool,
-        "tool_input": said.input or {},
-        "session_id": said.run,
-        "cwd": said.cwd,
-    }
+    call: dict[str, Any] = {"tool_name": said.tool, "tool_input": said.input or {}}
+    call |= {"session_id": said.run, "cwd": said.cwd}
     if said.event == "PostToolUse" and said.tool:
         return PostToolUse(**call, tool_response=said.result, permission_mode=said.mode)
     failed = said.event == "PostToolUseFailure" and said.tool
@@ -325,7 +318,11 @@ _BY_A_PERSON = re.compile(
 
 
 def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
-    if not _denied(entry, result):
+    """Whether a call was made, and who refused it: by what the line says of permission, else by the result's text."""
+    denied = entry.denial is not None
+    if not denied:
+        denied = entry.permission.decision == "reject" if entry.permission is not None else refused(result)
+    if not denied:
         return msgspec.structs.replace(call, ran=True)
     person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None
     by_user = person or (entry.denial or "").lower().startswith("user")
@@ -334,20 +331,9 @@ def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> Record
     return msgspec.structs.replace(call, decided="deny")
 
 
-def _denied(entry: _Line, result: dict[str, Any]) -> bool:
-    """Whether a call was not made: by what the line says of permission, or else by the result's text."""
-    if entry.denial is not None:
-        return True
-    if entry.permission is not None:
-        return entry.permission.decision == "reject"
-    return refused(result)
-
-
 def refused(result: dict[str, Any]) -> bool:
     """Whether a tool result says that the call was not made at all."""
-    if not result.get("is_error"):
-        return False
-    return _REFUSED.match(_text(result).removeprefix("Error: ")) is not None
+    return bool(result.get("is_error")) and _REFUSED.match(_text(result).removeprefix("Error: ")) is not None
 
 
 def _text(result: dict[str, Any]) -> str:
