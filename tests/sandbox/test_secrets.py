@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,64 @@ def test_a_place_can_be_hidden_and_reading_kept_to_folders() -> None:
         "Permission denied",
         "No such file or directory",
     }
+
+
+MACHINE = (
+    "/etc/fstab", "/etc/hostname", "/etc/machine-id", "/etc/mtab", "/etc/subuid", "/etc/crontab",
+    "/usr/share/base-passwd/passwd.master", "/proc/version", "/proc/cmdline", "/proc/devices", "/proc/modules",
+    "/proc/mounts", "/proc/self/mountinfo", "/proc/net/tcp", "/proc/self/net/arp", "/proc/partitions", "/proc/keys",
+    "/proc/key-users", "/proc/interrupts", "/proc/1/cmdline", "/proc/1/status", "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/random/boot_id", "/sys/class/dmi/id/product_name", "/sys/class/net/lo/address",
+    "/sys/kernel/vmcoreinfo", "/var/log/dpkg.log", "/boot/config", "/etc/ssh/sshd_config",
+)  # fmt: skip
+"""What tells of the machine: its accounts, disks, network, kernel, programs and history."""
+
+
+def test_a_line_that_reads_only_some_folders_learns_nothing_of_the_machine() -> None:
+    """Neither by its usual name nor by any other one is more read than the lines that tell nothing."""
+    ways = [
+        "cat {}",
+        "cat /usr/..{}",
+        "cd /; cat .{}",
+        "ln -s {} link; cat link",
+        "exec 3<{}; cat <&3",
+        "cat /proc/self/root{}",
+    ]
+    lines = [
+        way.format(path) for path in MACHINE for way in (ways if path.startswith(("/etc", "/proc/v")) else ways[:2])
+    ]
+    said = outputs(lines, "", extra=["--read", arena.PROJECT])
+    secret = outputs(lines, "echo TOKEN=x > .env", extra=["--read", arena.PROJECT])  # every file is opened outside
+    reduced = [way.format(path) for path in ("/etc/passwd", "/etc/group", "/proc/cpuinfo") for way in ways]
+    seen = "\n".join(outputs(reduced, "", extra=["--read", arena.PROJECT]))
+
+    for each in (said, secret):
+        told = [line for line, words in zip(lines, each, strict=True) if words and "denied" not in words]
+        assert [line for line in told if "No such file" not in each[lines.index(line)]] == []
+    assert "root:x:0:" in seen
+    assert not [word for word in ("daemon", "www-data", "model name", "bugs") if word in seen]
+
+
+def test_programs_work_where_only_some_folders_are_read() -> None:
+    """What libraries ask at their start is answered: who they run as, how many processors and how much memory."""
+    setup = (
+        "git config --global user.name Ann; git config --global user.email a@b.example; git config --global alias.x y"
+    )
+    line = """
+        whoami; id -un; cat <(echo piped); cat /proc/self/comm; ls /proc/self/fd | grep -c . > n; git init -q r
+        git -C r commit -q --allow-empty -m x && git -C r log --format=%an; git config --global alias.x
+        ssh -TG example.com | head -1; nproc > n; grep -c MemTotal /proc/meminfo; ps -e | grep -c python
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout k -out c -subj /CN=x 2> /dev/null; ls c
+        /usr/bin/python3 -c 'import os, socket; print(os.path.expanduser("~root"), socket.gethostbyname("localhost"))'
+    """
+    script = 'const os = require("os"); console.log(os.cpus().length > 0, os.userInfo().username)'
+    node = f"command -v node > /dev/null && node -e '{script}' || echo true root"
+    read = ["--read", arena.PROJECT, str(Path(shutil.which("node") or "/usr/bin").resolve().parent)]
+    said, told = outputs([line, node], setup, extra=read)
+
+    words = ["root", "root", "piped", "cat", "Ann", "host example.com", "1", "0", "c", "/root 127.0.0.1"]
+    assert said.splitlines() == words
+    assert told.splitlines()[0] == "true root"
 
 
 def test_other_programs_temporary_files_are_not_read() -> None:

@@ -10,7 +10,7 @@ from hookline.sandbox import kernel, signals, writable_dirs
 from hookline.sandbox.outside import keep_sockets
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.rules import BIND_TCP, CONNECT_TCP, SCOPED_SINCE, TCP_SINCE, PathRights, ReadRules
-from hookline.sandbox.secret_places import HiddenPlaces, hidden_places
+from hookline.sandbox.secret_places import HiddenPlaces, around, files_in_part, hidden_places
 from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
@@ -46,8 +46,16 @@ class ConfinedLine:
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
             self.hidden.inside = []
+        if policy.read is not None and not kernel.waits_killable():
+            say("`/proc` and `/etc/passwd` can be read: this kernel is before 5.19")
+        self.view = files_in_part(policy.read, variables.get("HOME") or "/")
         read = ReadRules(policy.read, self.hidden)
         self.read: ReadRules = ahead if ahead is not None and ahead.fits(read) else read
+
+    @property
+    def reads(self) -> bool:
+        """Whether every file is opened by the supervisor."""
+        return bool(self.hidden.inside) or self.view is not None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -82,6 +90,7 @@ class ConfinedLine:
         It may also note refusals, and set up a namespace. The line itself may not: `own_rights`.
         """
         rights = self.read.rights()
+        self._around_proc = around(["/"], ["/proc"]) if self.view is not None else []
         if rights is not None:
             notes = [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
             rights.allow_writing([*self.room.places, "/proc", *notes])
@@ -94,8 +103,10 @@ class ConfinedLine:
         if not version:
             return None
         tcp = 0 if self.policy.network != "hosts" or version < TCP_SINCE else CONNECT_TCP
-        rights = None if tcp else self._devices
-        rights = rights or PathRights(version, reading=False, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
+        viewed = self.view is not None
+        rights = None if tcp or viewed else self._devices
+        rights = rights or PathRights(version, reading=viewed, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
+        rights.allow_reading(self._around_proc)
         rights.allow_writing(self.room.places)
         return rights
 
@@ -184,7 +195,7 @@ def _hand_over(line: ConfinedLine, network: str) -> int:
         scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
         starts=bool(policy.block),
         forks="processes" in policy.limits,
-        reads=bool(line.hidden.inside),
+        reads=line.reads,
     )
     listener = kernel.install_filter(program)
     kernel.drop_capabilities()
@@ -197,7 +208,7 @@ def _become(line: ConfinedLine, ready: int) -> None:
     try:
         try:
             doors = _own_network(line)
-            if line.hidden.inside:
+            if line.reads:
                 keep_sockets()  # before every open is handed over; else meanwhile
             rights = line.own_rights()  # made before its calls are handed over
             network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
@@ -207,7 +218,7 @@ def _become(line: ConfinedLine, ready: int) -> None:
         except (kernel.Unsupported, OSError) as error:
             say(kernel.why(error))
             os._exit(FAILED)
-        if not line.hidden.inside:
+        if not line.reads:
             keep_sockets()
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         _execute(line.argv, line.environment)

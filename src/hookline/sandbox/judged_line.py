@@ -131,12 +131,14 @@ class Callers:
 class JudgedLine:
     """What the judges of one line share: its policy, where it may write, what was there before, and who is calling.
 
-    `roots` are the folders in which files are protected, `hidden` the secrets in them.
+    `roots` are the folders in which files are protected, `hidden` the secrets in them,
+    `view` the files of which it sees a part, where its view of the machine is limited.
     """
 
     def __init__(
         self, policy: Policy, places: WritablePlaces | None, reporter: Reporter, *,
         roots: tuple[str, ...] = (), hidden: tuple[str, ...] = (),
+        view: dict[str, tuple[str, bytes]] | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy = policy
         self.places: WritablePlaces | None = places
@@ -144,6 +146,7 @@ class JudgedLine:
         self.saw: Callable[[str, str], None] = reporter.saw
         self.roots: tuple[str, ...] = roots
         self.hidden: tuple[str, ...] = hidden
+        self.view: dict[str, tuple[str, bytes]] | None = view
         self.callers: Callers = Callers()
         self.memory: kernel.Memory = kernel.Memory()
         self.listener: int = -1

@@ -10,6 +10,7 @@ import fcntl
 import os
 import stat
 
+from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
@@ -18,6 +19,7 @@ from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
 from hookline.sandbox.reports import Refusal
+from hookline.sandbox.secret_places import read_table
 from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
 
 TYPE_CHECKING = False
@@ -29,6 +31,8 @@ _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
 _LOOK = os.O_PATH | os.O_CLOEXEC
+_TELLS = frozenset({"net", "mounts", "mountinfo", "mountstats"})
+"""What lies in each process's own folder of procfs and tells of the machine."""
 
 
 class OpenCalls(WriteJudge):
@@ -37,6 +41,7 @@ class OpenCalls(WriteJudge):
     def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
         super().__init__(line, protected)
         self._hidden = _identities(line.hidden)
+        self._view = None if line.view is None else SystemView(line.view)
 
     def table(self) -> Table:
         """The calls that open."""
@@ -44,13 +49,19 @@ class OpenCalls(WriteJudge):
 
     def _open(self, name: str, notice: Notice) -> Refusal | None:
         """Open a file and hand it over."""
-        if self._line.places is None and not self._line.policy.block:
+        if self._line.places is None and not self._line.policy.block and self._view is None:
             return None
         thread, arguments = notice[1], notice[6:]
         folder, path, flags, mode = _opening(name, arguments)
         if flags & os.O_PATH:
             return None  # the flags are in a register: nothing can be written, nor read
         text = os.fsdecode(self._line.memory.text(thread, path))
+        if not flags & syscalls.O_WRITES and self._view is not None:
+            if file := self._view.file(text):
+                self._hand_over(notice, self._view.open(file), flags)
+                raise CallAnswered
+            if not self._line.hidden and not text.startswith("/proc"):
+                return None  # Landlock decides
         try:
             fd = self._line.callers.act(thread, lambda: self._opened(notice, folder, text, flags, mode))
         except RefusedCall as refused:
@@ -58,6 +69,8 @@ class OpenCalls(WriteJudge):
         if flags & syscalls.O_WRITES and kernel.is_proc(fd) and (found := self._reaches(name_of(fd))):
             os.close(fd)
             return found
+        if self._view is not None:
+            self._view.judge(fd)
         self._hand_over(notice, fd, flags)
         raise CallAnswered
 
@@ -193,6 +206,51 @@ class OpenCalls(WriteJudge):
             os.close(fd)
             advice = f"to allow it, add `--show {place.path}`"
             raise RefusedCall(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
+
+
+class SystemView:
+    """What a line may know of this machine, where its reading is limited: of `files` the lines that tell nothing."""
+
+    def __init__(self, files: dict[str, tuple[str, bytes]]) -> None:
+        self._files = files
+        self._names = {os.path.basename(path) for path in files}
+        self._proc = tuple(f"/proc/{name}" for name in read_table("proc"))
+
+    def file(self, path: str) -> str:
+        """The file at a path of which a line sees a part; empty where it sees all or nothing of it."""
+        if path.rpartition("/")[2] not in self._names or not path.startswith("/"):
+            return ""
+        return path if path in self._files else next(iter(self._files.keys() & {os.path.realpath(path)}), "")
+
+    def open(self, path: str) -> int:
+        """The part of a file that may be seen, open for reading."""
+        import re
+
+        pattern, content = self._files[path]
+        groups = "|".join(map(str, {os.getgid(), *os.getgroups()}))
+        part = re.compile(pattern.format(user=os.getuid(), groups=groups).encode())
+        lines = (content or kernel.content(path)).splitlines(keepends=True)
+        kept = [line for line in lines if part.match(line)]
+        if path == "/etc/passwd" and not any(line.split(b":")[2] == b"%d" % os.getuid() for line in kept):
+            name, home = os.environ.get("USER", "user"), os.environ.get("HOME", "/")  # known to a directory service
+            kept.append(os.fsencode(f"{name}:x:{os.getuid()}:{os.getgid()}::{home}:/bin/sh\n"))
+        memory = os.memfd_create(os.path.basename(path))
+        try:
+            os.write(memory, b"".join(kept))
+            return os.open(f"/proc/self/fd/{memory}", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            os.close(memory)
+
+    def judge(self, fd: int) -> None:
+        """Refuse, and close, a file of procfs that is neither of a process of the line nor in the table."""
+        if not kernel.is_proc(fd):
+            return
+        path = name_of(fd)
+        _, _, process, *names = [*path.split("/"), ""]
+        own = process.isdigit() and descends(int(process), os.getpid()) and not _TELLS.intersection(names)
+        if not own and path != "/proc" and not inside_any(path, self._proc):
+            os.close(fd)
+            raise PermissionError(EACCES, os.strerror(EACCES))
 
 
 def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:

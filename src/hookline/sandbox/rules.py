@@ -7,8 +7,9 @@ import stat
 import struct
 import sys
 
+from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, libc
-from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around, read_table
+from hookline.sandbox.secret_places import HiddenPlaces, around, folders_around, limits_view, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -120,12 +121,14 @@ class ReadRules:
         return self._rights
 
     def _grant(self, rights: PathRights) -> None:
+        hidden = [*self._hidden.outside, "/dev"]
         if self._read is None:
             tops = ["/"]
             rights.allow_listing()
         else:
-            tops = [os.path.realpath(path) for path in (*self._read, *read_table("system"), *_OWN)]
-        hidden = [*self._hidden.outside, "/dev"]
+            whole = [] if limits_view(self._read) else ["/proc", *(row.partition("=")[0] for row in read_table("view"))]
+            tops = [os.path.realpath(path) for path in (*self._read, *read_table("system"), *whole, *_OWN)]
+            hidden += [path for path in read_table("accounts") if not inside_any(path, self._read)]
         self._times = _times(folders_around(hidden))
         rights.allow_reading(around([*tops, *self._hidden.shown], hidden))
 

@@ -135,7 +135,7 @@ class _Watch:
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
-        judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden)
+        judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden, view=line.view)
         self._supervisor = Supervisor(judged, self._caller, egress)
         self._limits: UsageLimits | None = None
         if line.policy.limits:

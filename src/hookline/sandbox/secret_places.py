@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 
 from hookline.core.paths import inside_any
+from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
 
 TYPE_CHECKING = False
@@ -145,6 +147,28 @@ def project_secrets(folders: Iterable[str]) -> list[str]:
                         found.append(os.path.realpath(entry.path))
         except OSError:
             continue
+    return found
+
+
+def limits_view(read: tuple[str, ...] | None) -> bool:
+    """Whether a line sees only a part of `/proc` and of the system's files: reading is limited, and not to these."""
+    return read is not None and not inside_any("/proc", read) and kernel.waits_killable()
+
+
+def files_in_part(read: tuple[str, ...] | None, home: str) -> dict[str, tuple[str, bytes]] | None:
+    """The files of which a line sees a part: each with what its lines must match, and its content while it can be read.
+
+    Those of `/proc`, which change, are read later. None where the line's view is not limited.
+    """
+    if not limits_view(read):
+        return None
+    found = {}
+    for row in read_table("view"):
+        path, _, pattern = row.partition("=")
+        path = path.replace("~", home, 1)
+        with suppress(OSError):
+            if not inside_any(path, read or ()):
+                found[path] = pattern, b"" if path.startswith("/proc/") else kernel.content(path)
     return found
 
 
