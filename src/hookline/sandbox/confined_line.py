@@ -188,7 +188,6 @@ def _hand_over(line: ConfinedLine, network: str) -> int:
     """Have this process's calls handed over from here on; the descriptor on which they arrive."""
     policy = line.policy
     kernel.no_new_privileges()
-    kernel.limit_capabilities()
     program = seccomp.program(
         kernel.machine(),
         network=network,

@@ -119,6 +119,17 @@ def own_real(path: str) -> str:
         os.close(fd)
 
 
+class _RealDevices(dict[str, str]):
+    """The same for what is in `/dev`, which stays where it is."""
+
+    def __missing__(self, path: str) -> str:
+        found = self[path] = own_real(path)
+        return found
+
+
+_devices = _RealDevices()
+
+
 def name_of(fd: int) -> str:
     """The name that the kernel has for an open file."""
     return os.readlink(f"/proc/self/fd/{fd}")
@@ -193,7 +204,7 @@ class WritablePlaces:
     def look(self) -> None:
         """Find out where they are, unless that is known."""
         if not self._exact:
-            self._exact = {own_real(path) for path in self._granted}
+            self._exact = {_devices[path] if path.startswith("/dev/") else own_real(path) for path in self._granted}
             self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
     def grant(self, path: str) -> bool:

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
+from hookline.sandbox.path_access import own_real
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.secret_places import FREE, names_in, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
@@ -53,7 +54,7 @@ class ProtectedPaths:
         self._also = {place.casefold(): place for place in also}
         self._free = free
         self._began = time.clock_gettime_ns(_COARSE)
-        programs = [os.path.realpath(folder) for folder in path.split(":") if folder]
+        programs = [own_real(folder) for folder in path.split(":") if folder]
         self._programs = {folder: names_in(folder) for folder in programs if inside_any(folder, self._roots)}
         self._elsewhere = [folder for folder in programs if folder not in self._programs]
         self.pointers: list[str] = []

@@ -98,6 +98,7 @@ def tell(descriptor: int, code: int) -> None:
 
 
 def _supervise(take: Take, status: int, life: int) -> int:
+    kernel.limit_capabilities()  # of what is started from here on: the command
     line = take()
     if isinstance(line, int):
         tell(status, line)
@@ -109,8 +110,11 @@ def _supervise(take: Take, status: int, life: int) -> int:
         say(kernel.why(error))
         tell(status, FAILED)
         return FAILED
+    # Memory that is written to after a fork is copied first; but modules are read while the command confines itself.
+    early = _Watch(line, status, life, egress) if line.owner >= 0 else None
     command = CommandProcess(line)
-    watch = _Watch(line, command.pid, status, life, egress)
+    watch = early or _Watch(line, status, life, egress)
+    watch.follow(command.pid, line.policy.limits)
     listener, *doors = command.listener()
     if listener < 0:
         code = command.end()
@@ -126,11 +130,11 @@ def _supervise(take: Take, status: int, life: int) -> int:
 class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
-    def __init__(self, line: ConfinedLine, command: int, status: int, life: int, egress: Egress | None) -> None:
-        from hookline.sandbox.judged_line import JudgedLine  # read while the command confines itself
+    def __init__(self, line: ConfinedLine, status: int, life: int, egress: Egress | None) -> None:
+        from hookline.sandbox.judged_line import JudgedLine
         from hookline.sandbox.supervisor import Supervisor
 
-        self._command, self._owner, self._status, self._life = command, line.owner, status, life
+        self._owner, self._status, self._life, self._command = line.owner, status, life, 0
         self._caller = Reporter(line.policy.call)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
@@ -138,11 +142,15 @@ class _Watch:
         judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden, view=line.view)
         self._supervisor = Supervisor(judged, self._caller, egress)
         self._limits: UsageLimits | None = None
-        if line.policy.limits:
+        self._running, self._settled, self._egress = True, False, egress
+
+    def follow(self, command: int, limits: dict[str, float]) -> None:
+        """Watch a command, which has been started."""
+        self._command = command
+        if limits:
             from hookline.sandbox.processes import UsageLimits
 
-            self._limits = UsageLimits(line.policy.limits, command)
-        self._running, self._settled, self._egress = True, False, egress
+            self._limits = UsageLimits(limits, command)
 
     def until_done(self, listener: int) -> int:
         """Answer until nothing of the line is left."""

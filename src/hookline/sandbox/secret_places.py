@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
@@ -60,10 +59,13 @@ _MOST_FOLDERS = 100
 
 def default_places(environ: Mapping[str, str]) -> list[str]:
     """The places of the table that are there and could be read, by where they really are."""
+    home = f"{environ.get('HOME') or ''}/"
+    names = frozenset(names_in(home))  # sooner read than to look for each: most are not there
     found = [
         os.path.realpath(path)
         for path, text in _rows(environ)
-        if os.path.lexists(path)
+        if (not path.startswith(home) or path[len(home) :].partition("/")[0] in names or not names)
+        and os.path.lexists(path)
         and (os.access(path, os.R_OK) or os.access(path, os.X_OK))
         and (not text or _holds(path, text.encode()))
     ]
@@ -95,10 +97,11 @@ def _rows(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     home = environ.get("HOME") or "/"
     moved = {"~/.config": environ.get("XDG_CONFIG_HOME"), "~/.local/share": environ.get("XDG_DATA_HOME"),
              "~/.local/state": environ.get("XDG_STATE_HOME"), "~/.cargo": environ.get("CARGO_HOME")}  # fmt: skip
+    moved = {base: value for base, value in moved.items() if value}
     yield from ((part, "") for name in _VARIABLES for part in environ.get(name, "").split(":") if part)
     yield f"{environ.get('XDG_RUNTIME_DIR') or '/run/user'}/containers/auth.json", ""
     for place, text in _PLACES:
-        base = next((base for base, value in moved.items() if value and place.startswith(base + "/")), "~")
+        base = next((base for base in moved if place.startswith(base + "/")), "~")
         yield place.replace(base, moved.get(base) or home, 1), text
 
 
@@ -166,9 +169,11 @@ def files_in_part(read: tuple[str, ...] | None, home: str) -> dict[str, tuple[st
     for row in read_table("view"):
         path, _, pattern = row.partition("=")
         path = path.replace("~", home, 1)
-        with suppress(OSError):
-            if not inside_any(path, read or ()):
+        if not inside_any(path, read or ()):
+            try:
                 found[path] = pattern, b"" if path.startswith("/proc/") else kernel.content(path)
+            except OSError:
+                continue  # there is none
     return found
 
 

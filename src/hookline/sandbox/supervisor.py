@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
     from hookline.sandbox.protected import ProtectedPaths, Snapshot
 
+_COLUMN = syscalls.MACHINES.get(kernel.machine(), (0, 0))[1]
+_NAMES = {numbers[_COLUMN]: name for name, numbers in syscalls.NUMBERS.items()}
+"""The calls of this machine, by number."""
+
 
 class Supervisor:
     """One line's judge: the policy, and what the kernel says of each call."""
@@ -23,8 +27,6 @@ class Supervisor:
     def __init__(self, line: JudgedLine, reporter: Reporter, egress: Egress | None = None) -> None:
         self._line, self._reporter = line, reporter
         self._starts = ProgramStarts(line)
-        column = syscalls.MACHINES[kernel.machine()][1]
-        self._names = {numbers[column]: name for name, numbers in syscalls.NUMBERS.items()}
         self._egress = egress
         self._protected: ProtectedPaths | None = None
         self._snapshot: Snapshot | None = None
@@ -70,7 +72,7 @@ class Supervisor:
 
     def answer(self, listener: int, notice: Notice) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
-        name = self._names.get(notice[3], "")
+        name = _NAMES.get(notice[3], "")
         self._line.listener = listener
         try:
             refusal = self.judge(name, notice)
