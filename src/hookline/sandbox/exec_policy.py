@@ -181,7 +181,8 @@ class StartJudge:
         found = [(name, start.argv[1:]) for name in names if name]
         for name in names:
             if name.startswith(MANY_IN_ONE) and len(start.argv) > 1:
-                found += self._readings(start.as_program(start.argv[1], start.argv[1], start.argv[1:]), None)
+                words = [start.argv[1].removeprefix("--coreutils-prog="), *start.argv[2:]]
+                found += self._readings(start.as_program(words[0], words[0], words), None)
             elif is_loader(name):
                 found += self._loaded(start)
             elif name.startswith("git-"):

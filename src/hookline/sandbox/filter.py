@@ -110,7 +110,10 @@ def blocks(
         found |= {name: [_answer(NOTIFY)] for name in syscalls.FORKS} | {"clone": _clone()}
     if network == "tcp":
         found["listen"] = [_answer(NOTIFY)]
-    if not scoped_signals:
+    if not scoped_signals:  # a file that is watched sends signals, too, to whom it is told
+        refused = [each for command in syscalls.SET_OWNER for each in _if_equal(command, [_answer(ERRNO | EPERM)])]
+        found["fcntl"] = [found["fcntl"][0], *refused, *found["fcntl"][1:]]
+        found["ioctl"] = [found["ioctl"][0], *refused, *found["ioctl"][1:]]
         found |= {name: [_answer(NOTIFY)] for name in syscalls.SIGNALS}
     return found
 

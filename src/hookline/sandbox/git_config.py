@@ -9,7 +9,7 @@ from hookline.sandbox import kernel, signals
 from hookline.sandbox.rules import PathRights
 
 _GIT = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
-_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree", "--config-env")
+_WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree")
 _KEPT = ("HOME", "XDG_CONFIG_HOME", "GIT_DIR", "GIT_COMMON_DIR")
 _NO = ("false", "no", "off", "0", "")
 _SILENT = {"GIT_TRACE2": "0", "GIT_TRACE2_EVENT": "0", "GIT_TRACE2_PERF": "0"}
@@ -21,7 +21,7 @@ def forces(cwd: str, words: list[str], variables: list[str]) -> bool:
     """Whether a `git … push …` is forced by the configuration that it will read; also where that cannot be told."""
     if "push" not in words or not any(os.path.exists(path) for path in _GIT):
         return False
-    options = _places(words[: words.index("push")])
+    options = _places(words[: words.index("push")], dict(pair.split("=", 1) for pair in variables if "=" in pair))
     found = _asked([*options, "config", "-z", "--get-regexp", r"^remote\..*\.(push|mirror)$"], cwd, variables)
     if found is None or any(_forced(entry) for entry in found.split("\0")):
         return True
@@ -49,12 +49,17 @@ def _forced_by_file(folder: str) -> bool:
     return False
 
 
-def _places(words: list[str]) -> list[str]:
+def _places(words: list[str], variables: dict[str, str]) -> list[str]:
     """The options that say where the configuration is and what it says; no other one is handed on."""
     kept: list[str] = []
     for index, word in enumerate(words):
         if word in _WITH_VALUE:
             kept += words[index : index + 2]
+        elif word.startswith("--config-env"):  # `--config-env=NAME=VARIABLE`, or the second part by itself
+            name, _, variable = ("".join(words[index + 1 : index + 2]) if "=" not in word else word[13:]).rpartition(
+                "="
+            )
+            kept += ["-c", f"{name}={variables.get(variable, '')}"]
         elif word.partition("=")[0] in _WITH_VALUE and "=" in word:
             kept.append(word)
     return kept

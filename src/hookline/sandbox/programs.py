@@ -36,6 +36,12 @@ INTERPRETERS = {
     "luajit": "e", "tclsh": "", "Rscript": "e", "pwsh": "c",
 }  # fmt: skip
 """Programs that run scripts, and the letters of the options by which they are given code instead."""
+_TAKING_VALUE = {**dict.fromkeys(("sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh"), "oO"), "python": "WX",
+                 "pypy": "WX", "node": "rC", "nodejs": "rC", "ruby": "IrC", "perl": "", "php": "cdz"}  # fmt: skip
+_LONG_TAKING_VALUE = ("--check-hash-based-pycs", "--rcfile", "--init-file", "--require", "--import", "--loader")
+"""Their options that take a value, which may be the next word."""
+_RUN_MODULES = ("runpy", "cProfile", "profile", "pdb", "trace", "coverage")
+"""Modules of Python that run another one, named by any of their words."""
 _PACKAGES = ("node_modules", "nodejs", "site-packages", "dist-packages")
 """Folders whose entries are programs by the name of the entry, whichever file of it is run."""
 
@@ -133,6 +139,7 @@ class Originals:
     def __init__(self, names: list[str], library: Library, writable: Callable[[str], bool]) -> None:
         self._names, self._library, self._writable = names, library, writable
         self._files: list[tuple[str, str, ProgramFile]] = []
+        self._runners: list[tuple[str, str, ProgramFile]] = []
         self._folders: set[str] = set()
         self._compared: dict[tuple[ProgramFile, ProgramFile], bool] = {}
 
@@ -171,7 +178,17 @@ class Originals:
         self.look()
         if folder in self._folders and (not file.is_binary or not self._writable(folder)):
             return []
-        return self.same_as(opened, file)
+        return [*self.same_as(opened, file), *(self.runners_of(opened, file) if file.is_binary else ())]
+
+    def runners_of(self, opened: str, file: ProgramFile) -> list[str]:
+        """The programs that run others of which a file is a copy: many in one and, where it matters, interpreters."""
+        if not self._runners:
+            names = [*MANY_IN_ONE, *(INTERPRETERS if self.has_scripts else ())]
+            paths = [(name, own_real(f"{folder}/{name}")) for name in names for folder in sorted(self._folders)]
+            known = {path: (name, self._library.look(path)) for name, path in paths}
+            self._runners = [(name, path, file) for path, (name, file) in known.items() if file and file.is_binary]
+        found = (name for name, path, known in self._runners if self._same(opened, file, path, known))
+        return list(dict.fromkeys(found))
 
     def same_as(self, opened: str, file: ProgramFile, *, scripts: bool = False) -> list[str]:
         """The blocked names whose program this very file is, or is a copy of; or only those that are scripts."""
@@ -216,22 +233,38 @@ def script_names(path: str) -> list[str]:
 
 def script_words(name: str, words: list[str]) -> list[tuple[str, list[str]]]:
     """What an interpreter runs, by its words: the script or module with the words behind it; code has no name."""
-    code = INTERPRETERS[name]
-    for at, word in enumerate(words):
-        if not word.startswith("-") or word == "-":
-            return [(each, words[at + 1 :]) for each in script_names(word)]
-        if word.startswith("--"):
-            continue
-        for index, letter in enumerate(word[1:], 2):
-            if letter == "m" and code == "c" and name in ("python", "pypy"):
-                module = word[index:] or "".join(words[at + 1 : at + 2])
-                top = module.partition(".")[0]
-                return [(each, words[at + 1 + (not word[index:]) :]) for each in (module, top, f"{top}3") if each]
-            if letter in code:
+    code, values = INTERPRETERS[name], _TAKING_VALUE.get(name, "")
+    left = words
+    while left:
+        word, *left = left
+        if word in _LONG_TAKING_VALUE:
+            left = left[1:]
+        elif not word.startswith(("-", "+")) or word == "-":
+            return [(each, left) for each in script_names(word)]
+        elif not word.startswith("--"):
+            at = next((at for at, letter in enumerate(word) if at and letter in f"{code}{values}m"), 0)
+            letter, value = word[at], word[at + 1 :]
+            if at and letter == "m" and name in ("python", "pypy"):
+                return _modules(name, value or "".join(left[:1]), left if value else left[1:])
+            if at and letter in code:
                 return []
-            if letter in "WX" and name in ("python", "pypy"):
-                break
+            left = left[1:] if at and letter in values and not value else left
     return []
+
+
+def _modules(name: str, module: str, words: list[str]) -> list[tuple[str, list[str]]]:
+    """What `python -m` runs: a module, and what that runs in its turn."""
+    top = module.partition(".")[0]
+    found = [(each, words) for each in (module, top, f"{top}3") if each]
+    if top in _RUN_MODULES:
+        for at, word in enumerate(words):
+            found += _modules(name, *_next(words[at:])) if word in ("-m", "--module") else []
+            found += [(each, words[at + 1 :]) for each in script_names(word)]
+    return found
+
+
+def _next(words: list[str]) -> tuple[str, list[str]]:
+    return "".join(words[1:2]), words[2:]
 
 
 def interpreter_of(name: str) -> str:

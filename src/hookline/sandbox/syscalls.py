@@ -177,6 +177,8 @@ OPEN_FLAGS = {"open": 1, "openat": 2}
 """Where the flags of the calls that open files are."""
 MAKES = ("mkdir", "mkdirat", "mknod", "mknodat", "symlink", "symlinkat")
 """Calls that fail where something is already."""
+SET_OWNER = (8, 15, 0x8901, 0x8902)
+"""F_SETOWN, F_SETOWN_EX of `fcntl`, FIOSETOWN and SIOCSPGRP of `ioctl`: whom a file's signals go to."""
 TAKES_LOCK, SET_LEASE = 3, 1024
 """The operations of `flock` that take a lock, and the command of `fcntl` that asks to be told of others' opens."""
 AT_FDCWD = -100
