@@ -48,6 +48,7 @@ from hookline.testing import (
     assert_passed,
     assert_rewrote,
     bash,
+    close_sync,
     edit,
     failed,
     fire,
@@ -56,6 +57,8 @@ from hookline.testing import (
     mcp,
     prompt,
     read,
+    register,
+    runner_of,
     session_end,
     session_start,
     stop,
@@ -65,7 +68,6 @@ from hookline.testing import (
     tool,
     write,
 )
-from hookline.testing.firing import close_sync, register, runner_of
 
 SESSION: dict[str, Any] = {
     "session_id": "test-session",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def hookline_hooks(request: pytest.FixtureRequest) -> Iterator[Hooks]:
     """A fresh set of hooks, closed after the test: nothing a hook started outlives it."""
     from hookline import Hooks
-    from hookline.testing.firing import close_sync
+    from hookline.testing import close_sync
 
     made = Hooks()
     is_async = inspect.iscoroutinefunction(request.function)
