@@ -9,8 +9,7 @@ import pytest
 from hookline import Hooks, stop
 from hookline.core.engine.engine import has_no_listeners
 from hookline.events import PostToolUse, PreToolUse
-from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, current_run, done, inside
-from hookline.frameworks.steps import judge, succeeded
+from hookline.frameworks.steps import AgentRun, HookClient, SyncHookClient, current_run, done, inside, judge, succeeded
 from hookline.replies import context
 
 

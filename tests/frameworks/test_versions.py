@@ -10,8 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from hookline.errors import MissingExtra, UnknownVersion
-from hookline.frameworks import versions
-from hookline.frameworks.versions import KNOWN, require
+from hookline.frameworks import KNOWN, require
 from tools.frameworks import ENVIRONMENTS, ROOT, is_ready, run_in
 
 ADAPTERS = sorted(set(KNOWN))
@@ -24,7 +23,7 @@ def test_an_unknown_version_is_named_with_the_known_ones(
     extra: str, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error says which version was found, which ones the adapter knows, and what to run."""
-    monkeypatch.setattr(versions, "version", lambda package: found)
+    monkeypatch.setattr("importlib.metadata.version", lambda package: found)
 
     with pytest.raises(UnknownVersion) as refused:
         require(extra)
@@ -39,7 +38,7 @@ def test_an_unknown_version_is_named_with_the_known_ones(
 @pytest.mark.parametrize("found", ["1.4", "1.4.7", "1.9.0rc1", "1.99"])
 def test_later_versions_of_the_same_series_are_known(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A patch or minor release does not lock anybody out."""
-    monkeypatch.setattr(versions, "version", lambda package: found)
+    monkeypatch.setattr("importlib.metadata.version", lambda package: found)
 
     assert require("langchain") == found
 
@@ -48,7 +47,7 @@ def test_later_versions_of_the_same_series_are_known(found: str, monkeypatch: py
 def test_the_tested_version_is_known(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The versions that `make frameworks` installs are among those the adapters take, and so are the extras'."""
     [pin] = [one for one in ENVIRONMENTS[extra] if one.partition("==")[0].partition("[")[0] == KNOWN[extra].package]
-    monkeypatch.setattr(versions, "version", lambda package: pin.partition("==")[2])
+    monkeypatch.setattr("importlib.metadata.version", lambda package: pin.partition("==")[2])
 
     assert require(extra) == pin.partition("==")[2]
     assert f'"{KNOWN[extra].package}>={KNOWN[extra].first},<{KNOWN[extra].below}"' in PYPROJECT

@@ -15,9 +15,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hookline.errors import RunRefused, RunStopped
-from hookline.frameworks.agent_runs import AgentRun, HookClient
-from hookline.frameworks.steps import end, finish, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, HookClient
 
 require("openai-agents")
 
@@ -125,8 +124,8 @@ class GuardedModel(Model):
         """What to say to an agent whose answer is its last, if a hook wants it to keep going."""
         if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None
-        texts = [text_of(item.content) for item in output if item.type == "message"]
-        return await finish(self._asking, run, "\n".join(texts))
+        texts = [steps.text_of(item.content) for item in output if item.type == "message"]
+        return await steps.finish(self._asking, run, "\n".join(texts))
 
 
 def _user(text: str) -> dict[str, Any]:
@@ -179,7 +178,7 @@ class _Scope:
         """The SDK is done, however it came to that: sessions of hooks are over, and refused prompts forgotten."""
         ours = isinstance(error, RunStopped | RunRefused | InputGuardrailTripwireTriggered)
         for asking, run in self.runs:
-            await end(asking, run, None if ours else error)
+            await steps.end(asking, run, None if ours else error)
         if self.session is not None and any(run.refused for _, run in self.runs):
             await self._forget_input()
 

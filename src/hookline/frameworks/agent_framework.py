@@ -8,9 +8,8 @@ from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.frameworks.agent_runs import AgentRun, HookClient, current_run, inside
-from hookline.frameworks.steps import CallResult, begin, end, failed, finish, judge, plain, succeeded
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, CallResult, HookClient
 
 require("agent-framework")
 
@@ -70,13 +69,14 @@ class _Runs(_Asks, AgentMiddleware):
             session_id=session.session_id if session is not None else None, agent=context.agent.name
         )
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
-        if not await begin(self._asking, run, prompt, resumed=bool(session and session.state)):
-            await end(self._asking, run)
-            context.result = _streamed(_once(run)) if context.stream else AgentResponse(messages=[_says(run.stopped)])
+        if not await steps.begin(self._asking, run, prompt, resumed=bool(session and session.state)):
+            await steps.end(self._asking, run)
+            said = AgentResponse(messages=[_message("assistant", run.stopped)])
+            context.result = _streamed(_once(run)) if context.stream else said
             return
         notes = run.pop_notes()
         if notes:
-            context.messages = [*context.messages, _asks(notes)]
+            context.messages = [*context.messages, _message("user", notes)]
         if context.stream:
             context.result = _streamed(self._updates(run, context, call_next))
         else:
@@ -86,19 +86,19 @@ class _Runs(_Asks, AgentMiddleware):
         messages: list[Message] = []
         try:
             while True:
-                with inside(run):
+                with steps.inside(run):
                     await call_next()
                 messages += context.result.messages
-                feedback = await finish(self._asking, run, context.result.text)
+                feedback = await steps.finish(self._asking, run, context.result.text)
                 if feedback is None:
                     break
                 context.messages = _continued(context, context.result, feedback)
         except BaseException as error:
-            await end(self._asking, run, error)
+            await steps.end(self._asking, run, error)
             raise
-        await end(self._asking, run)
+        await steps.end(self._asking, run)
         if run.stopped is not None:
-            messages.append(_says(run.stopped))
+            messages.append(_message("assistant", run.stopped))
         context.result.messages[:] = messages
 
     async def _updates(
@@ -108,19 +108,19 @@ class _Runs(_Asks, AgentMiddleware):
         try:
             feedback: str | None = ""
             while feedback is not None:
-                with inside(run):
+                with steps.inside(run):
                     await call_next()
                 inner = context.result
                 async for update in _pass(run, inner):
                     yield update
                 final = await inner.get_final_response()
-                feedback = await finish(self._asking, run, final.text)
+                feedback = await steps.finish(self._asking, run, final.text)
                 if feedback is not None:
                     context.messages = _continued(context, final, feedback)
         except BaseException as error:
-            await end(self._asking, run, error)
+            await steps.end(self._asking, run, error)
             raise
-        await end(self._asking, run)
+        await steps.end(self._asking, run)
         if run.stopped is not None:
             yield _update(run.stopped)
 
@@ -145,10 +145,10 @@ class _Requests(_Asks, ChatMiddleware):
     """Before a model call: the model is told what hooks had to say."""
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
-        run = current_run(self._asking.hooks)
+        run = steps.current_run(self._asking.hooks)
         notes = run.pop_notes() if run is not None else ""
         if notes:
-            context.messages = [*context.messages, _asks(notes)]
+            context.messages = [*context.messages, _message("user", notes)]
         await call_next()
 
 
@@ -156,26 +156,26 @@ class _Calls(_Asks, FunctionMiddleware):
     """Around a tool call."""
 
     async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
-        run = current_run(self._asking.hooks)
+        run = steps.current_run(self._asking.hooks)
         if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
         asking, name, use_id = self._asking, context.function.name, context.metadata.get("call_id", "")
-        call = await judge(asking, run, name, context.arguments, use_id)
+        call = await steps.judge(asking, run, name, context.arguments, use_id)
         if call.refused is not None:
             context.result = call.refused
             return _go_on_unless_stopped(run, context)
         if call.rewritten:
             context.arguments = call.arguments
         try:
-            with inside(run):
+            with steps.inside(run):
                 await call_next()
         except MiddlewareException:
             raise
         except Exception as error:
-            said = await failed(asking, run, call, error)
+            said = await steps.failed(asking, run, call, error)
             run.notes += said.notes
             raise
-        said = await succeeded(asking, run, call, context.result, _output)
+        said = await steps.succeeded(asking, run, call, context.result, _output)
         if said.changes:
             context.result = _result(said, context.result)
         return _go_on_unless_stopped(run, context)
@@ -186,20 +186,16 @@ def _go_on_unless_stopped(run: AgentRun, context: FunctionInvocationContext) -> 
         raise MiddlewareTermination(run.stopped, result=context.result)
 
 
-def _says(text: str | None) -> Message:
-    return Message(role="assistant", contents=[Content.from_text(text or "")])
+def _message(role: str, text: str | None) -> Message:
+    return Message(role=role, contents=[Content.from_text(text or "")])
 
 
-def _asks(text: str) -> Message:
-    return Message(role="user", contents=[Content.from_text(text)])
-
-
-def _update(text: str) -> AgentResponseUpdate:
-    return AgentResponseUpdate(role="assistant", contents=[Content.from_text(text)])
+def _update(text: str | None) -> AgentResponseUpdate:
+    return AgentResponseUpdate(role="assistant", contents=[Content.from_text(text or "")])
 
 
 async def _once(run: AgentRun) -> AsyncIterator[AgentResponseUpdate]:
-    yield _update(run.stopped or "")
+    yield _update(run.stopped)
 
 
 def _streamed(updates: AsyncIterator[AgentResponseUpdate]) -> Any:
@@ -208,15 +204,16 @@ def _streamed(updates: AsyncIterator[AgentResponseUpdate]) -> Any:
 
 def _continued(context: AgentContext, result: AgentResponse[Any], feedback: str) -> list[Message]:
     """What the agent is given to go on with; a session knows what was said before."""
-    return [_asks(feedback)] if context.session is not None else [*context.messages, *result.messages, _asks(feedback)]
+    before = [] if context.session is not None else [*context.messages, *result.messages]
+    return [*before, _message("user", feedback)]
 
 
 def _output(result: Any) -> Any:
     """What the tool returned, as text where it is text."""
     if isinstance(result, Sequence) and not isinstance(result, str) and all(isinstance(one, Content) for one in result):
         texts = [one.text for one in result]
-        return "\n".join(texts) if all(isinstance(text, str) for text in texts) else plain(result)
-    return plain(result)
+        return "\n".join(texts) if all(isinstance(text, str) for text in texts) else steps.plain(result)
+    return steps.plain(result)
 
 
 def _result(said: CallResult, own: Any) -> Any:

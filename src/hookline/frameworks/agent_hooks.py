@@ -28,9 +28,8 @@ from hookline.events import (
     SessionStart,
     UserPromptSubmit,
 )
-from hookline.frameworks.agent_runs import HookClient
-from hookline.frameworks.steps import plain, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import HookClient
 from hookline.replies import NOTHING, Decision, Reply, deny, replace_output, rewrite
 
 require("agent-hooks")
@@ -86,11 +85,11 @@ def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
 
 def _change(verdict: Verdict) -> dict[str, Any] | None:
     if verdict.reply.input is not None:
-        return {"path": "$target", "value": plain(verdict.reply.input)}
+        return {"path": "$target", "value": steps.plain(verdict.reply.input)}
     if verdict.reply.output == NOTHING.output:
         return None
     path = "$target" if isinstance(verdict.event, PostToolUse) else "$target.content"
-    return {"path": path, "value": plain(verdict.reply.output)}
+    return {"path": path, "value": steps.plain(verdict.reply.output)}
 
 
 def _who(context: Any) -> dict[str, Any]:
@@ -105,7 +104,7 @@ def _call(context: Any) -> dict[str, Any]:
 def _post_model(context: Any) -> Event:
     response = context["response"]
     return PostModelCall(
-        **_who(context), model=context["model"]["id"], text=text_of(response["content"]),
+        **_who(context), model=context["model"]["id"], text=steps.text_of(response["content"]),
         tool_calls=response["tool_calls"], stop_reason=response["finish_reason"],
     )  # fmt: skip
 
@@ -113,20 +112,20 @@ def _post_model(context: Any) -> Event:
 def _post_tool(context: Any) -> Event:
     result = context["tool_result"]
     if result.get("is_error"):
-        return PostToolUseFailure(**_call(context), error=text_of(result["value"]))
+        return PostToolUseFailure(**_call(context), error=steps.text_of(result["value"]))
     return PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
 
 
 _EVENTS: dict[str, Callable[[Any], Event]] = {
     "agent_startup": lambda context: SessionStart(**_who(context)),
-    "input": lambda context: UserPromptSubmit(**_who(context), prompt=text_of(context["input"]["content"])),
+    "input": lambda context: UserPromptSubmit(**_who(context), prompt=steps.text_of(context["input"]["content"])),
     "pre_model_call": lambda context: PreModelCall(
         **_who(context), model=context["model"]["id"], messages=context["messages"]
     ),
     "post_model_call": _post_model,
     "pre_tool_call": lambda context: PreToolUse(**_call(context)),
     "post_tool_call": _post_tool,
-    "output": lambda context: PreOutput(**_who(context), text=text_of(context["output"]["content"])),
+    "output": lambda context: PreOutput(**_who(context), text=steps.text_of(context["output"]["content"])),
     "agent_shutdown": lambda context: SessionEnd(**_who(context), reason="other"),
 }
 """What each interception point is as an event of ours."""
@@ -216,27 +215,27 @@ class Interceptions:
         return replace_output(response["content"]) if response["content"] != (event.text or None) else None
 
     async def _pre_tool(self, event: PreToolUse) -> Reply | None:
-        given = plain(event.tool_input)
+        given = steps.plain(event.tool_input)
         context = self._builder.pre_tool_call(call_id=event.tool_use_id, name=event.tool_name, args=given)
         refused = await self._blocked_by_hooks(context, ends=False)
         judged = context["tool_call"]["args"]
         return refused or (rewrite(judged) if judged != event.tool_input else None)
 
     async def _post_tool(self, event: PostToolUse) -> Reply | None:
-        value = plain(event.tool_response)
+        value = steps.plain(event.tool_response)
         context = self._builder.post_tool_call(
-            call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=value,
+            call_id=event.tool_use_id, name=event.tool_name, args=steps.plain(event.tool_input), value=value,
             duration_ms=event.duration_ms,
         )  # fmt: skip
         refused = await self._blocked_by_hooks(context, ends=False)
         if refused is not None:
             return replace_output(f"blocked: {refused.reason}")  # a denied result never reaches the model
         result = context["tool_result"]["value"]
-        return replace_output(result) if result != plain(event.tool_response) else None
+        return replace_output(result) if result != steps.plain(event.tool_response) else None
 
     async def _failed_tool(self, event: PostToolUseFailure) -> Reply | None:
         context = self._builder.post_tool_call(
-            call_id=event.tool_use_id, name=event.tool_name, args=plain(event.tool_input), value=event.error,
+            call_id=event.tool_use_id, name=event.tool_name, args=steps.plain(event.tool_input), value=event.error,
             is_error=True, duration_ms=event.duration_ms,
         )  # fmt: skip
         return await self._blocked_by_hooks(context, ends=False)

@@ -12,9 +12,8 @@ from uuid import uuid4
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.frameworks.agent_runs import AgentRun, SyncHookClient, current_run, done
-from hookline.frameworks.steps import ToolCall, begin, end, finish, judge, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, SyncHookClient, ToolCall
 
 require("crewai")
 
@@ -93,13 +92,14 @@ class _Guard:
             self._begin(work, _prompt(work, context.inputs), getattr(work, "name", None))
 
     def _begin(self, work: Any, prompt: str, name: str | None) -> AgentRun:
-        run = self._asking.new_run(session_id=_session(work), agent=name)
+        flow = getattr(work, "flow_id", None)  # a crew gets one for each kickoff
+        run = self._asking.new_run(session_id=str(flow) if flow else None, agent=name)
         self._runs[id(work)] = run
         with suppress(RuntimeError):  # there is no loop here
             task = asyncio.current_task()
             if task is not None:  # CrewAI tells its hooks nothing of work that is cancelled
                 task.add_done_callback(partial(self._left, run))
-        if not done(begin(self._asking, run, prompt)):
+        if not steps.done(steps.begin(self._asking, run, prompt)):
             self._end(work, None)
             raise HookAborted(run.stopped or "", _SOURCE)
         return run
@@ -112,24 +112,24 @@ class _Guard:
         run = self._runs.pop(id(work), None)
         self._executors.pop(id(work), None)
         if run is not None:
-            done(end(self._asking, run, None if isinstance(error, HookAborted) else error))
+            steps.done(steps.end(self._asking, run, None if isinstance(error, HookAborted) else error))
 
     def _left(self, run: AgentRun, task: asyncio.Task[Any]) -> None:
         """The task that began the work is over; work that was cancelled goes on in its thread, and calls no tool."""
         if run.open:
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             run.stopped = "the work was cancelled"
-            done(end(self._asking, run, error))
+            steps.done(steps.end(self._asking, run, error))
 
     def end_all(self) -> None:
         """End the sessions of work that is not guarded any more."""
         for run in list(self._runs.values()):
-            done(end(self._asking, run, asyncio.CancelledError()))
+            steps.done(steps.end(self._asking, run, asyncio.CancelledError()))
         self._runs.clear()
 
     def _run_of(self, context: Any) -> AgentRun:
         """The run a context belongs to: its crew's, or that of an agent that works alone or for another agent."""
-        outer = current_run(self._asking.hooks)
+        outer = steps.current_run(self._asking.hooks)
         alone = outer is not None and id(context.crew) in self._runs and outer is self._runs[id(context.crew)]
         work = context.agent if alone or context.crew is None else context.crew
         executor = getattr(context, "executor", None)
@@ -156,7 +156,7 @@ class _Guard:
         run, answer = self._run_of(context), context.response
         changed = None
         while answer is not None and _is_final(context, answer):
-            feedback = done(finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
+            feedback = steps.done(steps.finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
             if feedback is None:
                 break
             context.messages.append({"role": "assistant", "content": answer})
@@ -175,13 +175,13 @@ class _Guard:
 
     def _before_tool(self, context: Any) -> None:
         run = self._run_of(context)
-        call = done(judge(self._asking, run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
+        call = steps.done(steps.judge(self._asking, run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
         if call.refused is None and call.rewritten:
             if not context.tool_input:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
             context.tool_input.clear()
             context.tool_input.update(call.arguments)
-        outer = current_run(self._asking.hooks)
+        outer = steps.current_run(self._asking.hooks)
         self._calls[id(context.tool_input)] = (call, run, outer)
         if call.refused is not None:
             raise HookAborted(call.refused, _SOURCE)
@@ -196,36 +196,27 @@ class _Guard:
             return call.refused
         run.leave(outer)
         own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
-        said = done(succeeded(self._asking, run, call, own))
+        said = steps.done(steps.succeeded(self._asking, run, call, own))
         return said.text(context.tool_result) if said.changes else None
-
-
-def _session(work: Any) -> str | None:
-    """A flow's own id; a crew gets one for each kickoff."""
-    found = getattr(work, "flow_id", None)
-    return str(found) if found else None
 
 
 def _prompt(work: Any, inputs: dict[str, Any] | None) -> str:
     """What the agents are asked to do: the tasks' descriptions with their inputs filled in, and the other inputs."""
     tasks, inputs = getattr(work, "tasks", None), inputs or {}
     if not tasks:
-        return text_of(inputs)
-    texts = [_description(task) if inputs else task.description for task in tasks]
+        return steps.text_of(inputs)
+    # as they were written: CrewAI fills in the inputs of each kickoff again
+    written = [(inputs and getattr(task, "_original_description", None)) or task.description for task in tasks]
+    texts = [str(text) for text in written]
     unused = {name: value for name, value in inputs.items() if not any(f"{{{name}}}" in text for text in texts)}
     for name, value in inputs.items():
         texts = [text.replace(f"{{{name}}}", str(value)) for text in texts]
-    return "\n".join([*texts, text_of(unused)] if unused else texts)
-
-
-def _description(task: Any) -> str:
-    """A task's description as it was written: CrewAI fills in the inputs of each kickoff again."""
-    return getattr(task, "_original_description", None) or str(task.description)
+    return "\n".join([*texts, steps.text_of(unused)] if unused else texts)
 
 
 def _last_message(context: Any) -> str:
     messages = getattr(context, "messages", None) or ()
-    return next((text_of(one["content"]) for one in reversed(messages) if one.get("role") == "user"), "")
+    return next((steps.text_of(one["content"]) for one in reversed(messages) if one.get("role") == "user"), "")
 
 
 def _is_final(context: Any, answer: str) -> bool:

@@ -10,9 +10,8 @@ from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, SyncHookClient, done
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient, PendingCalls, SyncHookClient
 
 require("google-adk")
 
@@ -25,17 +24,12 @@ __all__ = ["HooklinePlugin"]
 log: logging.Logger = logging.getLogger("hookline.adapters")
 _FEEDBACK = "feedback of a hook, which keeps the agent going: "
 _CONTEXT = "hook_context"
-_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
-"""A call that was let through: its context, what was judged, its run, and the run around that."""
 
 
 class _Invocation(HandoverRuns):
     """One invocation, and the prompt that hooks judged."""
 
     prompt: str | None = None
-
-    def has(self, run: AgentRun) -> bool:
-        return run is self.run or run in self.agents.values()
 
 
 class _Invocations:
@@ -45,7 +39,7 @@ class _Invocations:
         self._asking = asking
         self._sync = sync
         self._found: dict[str, _Invocation] = {}
-        self._calls: dict[int, _Call] = {}  # by their context, which all callbacks of a call share
+        self.calls = PendingCalls()  # by their context, which all callbacks of a call share
 
     def of(self, context: Any) -> _Invocation:
         """The invocation a context belongs to; one that resumes begins without a message."""
@@ -67,28 +61,14 @@ class _Invocations:
         invocation = self.pop(invocation_id)
         if invocation is not None:
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            done(end(self._sync, invocation.run, error))
+            steps.done(steps.end(self._sync, invocation.run, error))
 
     def pop(self, invocation_id: str) -> _Invocation | None:
         """Forget an invocation that is over, and return it."""
         invocation = self._found.pop(invocation_id, None)
         if invocation is not None:
-            for key in [key for key, (_, _, run, _) in self._calls.items() if invocation.has(run)]:
-                del self._calls[key]  # it never returned: it was cancelled, or waits for an approval
+            self.calls.forget([invocation.run, *invocation.agents.values()])
         return invocation
-
-    def enter_call(self, context: Any, call: ToolCall, run: AgentRun) -> None:
-        """A call was let through."""
-        self._calls[id(context)] = (context, call, run, run.enter())
-
-    def leave_call(self, context: Any) -> tuple[ToolCall, AgentRun] | None:
-        """The call that is over, and its run; none if it was refused."""
-        begun = self._calls.pop(id(context), None)
-        if begun is None:
-            return None
-        _, call, run, outer = begun
-        run.leave(outer)
-        return call, run
 
 
 class HooklinePlugin(BasePlugin):
@@ -130,7 +110,7 @@ class HooklinePlugin(BasePlugin):
     async def _admit(self, invocation: _Invocation, context: Any, message: types.Content) -> bool:
         run, invocation.prompt = invocation.run, _text(message)
         run.agent_type = getattr(context.agent, "name", None)
-        return await begin(self._asking, run, invocation.prompt, resumed=bool(context.session.events))
+        return await steps.begin(self._asking, run, invocation.prompt, resumed=bool(context.session.events))
 
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
@@ -150,7 +130,7 @@ class HooklinePlugin(BasePlugin):
     async def _end(self, context: Any, error: Exception | None) -> None:
         invocation = self._invocations.pop(context.invocation_id)
         if invocation is not None:
-            await end(self._asking, invocation.run, error)
+            await steps.end(self._asking, invocation.run, error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
@@ -161,7 +141,7 @@ class HooklinePlugin(BasePlugin):
         if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
             return None
         run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
-        admitted = await begin(self._asking, run, "")
+        admitted = await steps.begin(self._asking, run, "")
         return None if admitted else _content("model", run.stopped or "")
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
@@ -169,7 +149,7 @@ class HooklinePlugin(BasePlugin):
         invocation = self._invocations.of(callback_context)
         run = invocation.run_of(agent.name)
         stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
-        if stops and await finish(self._asking, run, None) is not None:
+        if stops and await steps.finish(self._asking, run, None) is not None:
             log.warning("a hook wants `%s` to keep going, for which ADK has no way here", agent.name)
         if run is not invocation.run:
             invocation.agents.pop(agent.name, None)
@@ -196,7 +176,7 @@ class HooklinePlugin(BasePlugin):
         if not _is_final(llm_response):
             return None
         run = self._invocations.run_of(callback_context)
-        feedback = await finish(self._asking, run, _text(llm_response.content))
+        feedback = await steps.finish(self._asking, run, _text(llm_response.content))
         if feedback is None:
             return None
         result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + feedback)
@@ -208,36 +188,40 @@ class HooklinePlugin(BasePlugin):
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
         run = self._invocations.run_of(tool_context)
-        call = await judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
+        call = await steps.judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        self._invocations.enter_call(tool_context, call, run)
+        self._invocations.calls.enter(tool_context, call, run)
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
-        begun = self._invocations.leave_call(tool_context)
+        begun = self._invocations.calls.leave(tool_context)
         if begun is None:
             return None
         call, run = begun
         if isinstance(result, dict) and _is_mcp_error(tool, result):
-            said = await failed(self._asking, run, call, text_of(result.get("content")))
+            said = await steps.failed(self._asking, run, call, steps.text_of(result.get("content")))
         else:
-            said = await succeeded(self._asking, run, call, result)
-        return _response(said, result) if said.changes else None
+            said = await steps.succeeded(self._asking, run, call, result)
+        if not said.changes:
+            return None
+        value = said.output if said.replaces else result
+        body = value if isinstance(value, dict) else {"result": value}  # a function response is always an object
+        return {**body, _CONTEXT: "\n\n".join(said.notes)} if said.notes else body
 
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        begun = self._invocations.leave_call(tool_context)
+        begun = self._invocations.calls.leave(tool_context)
         if begun is not None:
             call, run = begun
-            said = await failed(self._asking, run, call, error)
+            said = await steps.failed(self._asking, run, call, error)
             run.notes += said.notes
         return None
 
@@ -285,10 +269,3 @@ def _with_feedback(content: types.Content) -> list[types.Content]:
 def _is_feedback(part: types.Part) -> bool:
     result = part.code_execution_result
     return result is not None and (result.output or "").startswith(_FEEDBACK)
-
-
-def _response(said: CallResult, own: Any) -> dict[str, Any]:
-    """The function response, which is always an object."""
-    value = said.output if said.replaces else own
-    body = value if isinstance(value, dict) else {"result": value}
-    return {**body, _CONTEXT: "\n\n".join(said.notes)} if said.notes else body

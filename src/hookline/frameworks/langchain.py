@@ -16,17 +16,23 @@ from uuid import UUID
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.events.frozen import thaw
-from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, done, inside
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, CallResult, HookClient, SyncHookClient, ToolCall
 
 require("langchain")
 
+from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
+from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tracers.context import register_configure_hook
+from langgraph.channels.untracked_value import UntrackedValue
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolInvocationError
+from langgraph.types import Command
+
+__all__ = ["HooklineMiddleware"]
 
 
 class ToolRefused(ToolInvocationError):
@@ -60,8 +66,8 @@ class _Watch:
         run = self.subagent
         if run is None:
             run = self.subagent = AgentRun(self.asking.hooks, agent=agent, parent=self.run)
-            done(begin(self.asking, run, ""))
-        call = done(judge(self.asking, run, name, arguments, call_id))
+            steps.done(steps.begin(self.asking, run, ""))
+        call = steps.done(steps.judge(self.asking, run, name, arguments, call_id))
         refused = call.refused
         if refused is None and call.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, for which this agent needs the middleware itself"
@@ -74,8 +80,8 @@ class _Watch:
     def end(self) -> None:
         """The call is over, and with it the agent that it started."""
         if self.subagent is not None:
-            done(finish(self.asking, self.subagent, None))
-            done(end(self.asking, self.subagent))
+            steps.done(steps.finish(self.asking, self.subagent, None))
+            steps.done(steps.end(self.asking, self.subagent))
 
 
 _watches: ContextVar[MappingProxyType[int, _Watch]] = ContextVar("hookline_watches", default=MappingProxyType({}))
@@ -119,7 +125,7 @@ class _Callbacks(BaseCallbackHandler):
         runs = self._runs.pop(run_id, ())
         if not isinstance(error, GraphBubbleUp):  # an interrupt, after which the run goes on
             for asking, run in runs:
-                done(end(asking, run, error))
+                steps.done(steps.end(asking, run, error))
 
     # -- tool calls ----------------------------------------------------------------------------------------------
 
@@ -138,13 +144,13 @@ class _Callbacks(BaseCallbackHandler):
             call = watch.calls.pop(run_id, None)
             if call is not None and watch.subagent is not None:
                 content = getattr(output, "content", output)
-                watch.run.notes += done(succeeded(watch.asking, watch.subagent, call, content)).notes
+                watch.run.notes += steps.done(steps.succeeded(watch.asking, watch.subagent, call, content)).notes
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         for watch in _watches.get().values():
             call = watch.calls.pop(run_id, None)
             if call is not None and watch.subagent is not None:
-                watch.run.notes += done(failed(watch.asking, watch.subagent, call, error)).notes
+                watch.run.notes += steps.done(steps.failed(watch.asking, watch.subagent, call, error)).notes
 
 
 CALLBACKS = _Callbacks()
@@ -157,22 +163,12 @@ def calling(asking: SyncHookClient, run: AgentRun, call: ToolCall) -> Iterator[N
     watch = _Watch(asking, run, call)
     token = _watches.set(MappingProxyType({**_watches.get(), id(asking.hooks): watch}))
     try:
-        with inside(run):
+        with steps.inside(run):
             yield
     finally:
         _watches.reset(token)
         watch.end()
 
-
-require("langchain")
-
-from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
-from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
-from langgraph.channels.untracked_value import UntrackedValue
-from langgraph.types import Command
-
-__all__ = ["HooklineMiddleware"]
 
 _RUNS = "hookline_runs"
 Update = dict[str, Any] | None
@@ -207,7 +203,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Any) -> Update:
-        return done(self._begin(self._sync, state))
+        return steps.done(self._begin(self._sync, state))
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: Any, runtime: Any) -> Update:
@@ -218,14 +214,11 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = state["messages"]
         prompts = _prompts(messages)
         resumed = len(messages) > len(prompts)
-        if await begin(asking, run, "\n".join(text_of(one.content) for one in prompts), resumed=resumed):
-            return {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
+        update = {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
+        if await steps.begin(asking, run, "\n".join(steps.text_of(one.content) for one in prompts), resumed=resumed):
+            return update
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
-        return {
-            _RUNS: {**state.get(_RUNS, {}), self.name: run},
-            "messages": [*unseen, AIMessage(run.stopped or "")],
-            "jump_to": "end",
-        }
+        return {**update, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
 
     def _new_run(self) -> AgentRun:
         agent = get_config().get("metadata", {}).get("lc_agent_name")
@@ -248,14 +241,11 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         return run
 
     @hook_config(can_jump_to=["end"])
-    def before_model(self, state: Any, runtime: Any) -> Update:
-        return self._prepare(state)
+    async def abefore_model(self, state: Any, runtime: Any) -> Update:
+        return self.before_model(state, runtime)
 
     @hook_config(can_jump_to=["end"])
-    async def abefore_model(self, state: Any, runtime: Any) -> Update:
-        return self._prepare(state)
-
-    def _prepare(self, state: Any) -> Update:
+    def before_model(self, state: Any, runtime: Any) -> Update:
         """Tell the model what hooks had to say, or end the run that one of them stopped."""
         run = self._run_of(state)
         if run.stopped is not None:
@@ -265,25 +255,24 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: Any, runtime: Any) -> Update:
-        return done(self._finish(self._sync, state)) if _is_final(state) else None
+        return steps.done(self._finish(self._sync, state)) if _is_final(state) else None
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: Any, runtime: Any) -> Update:
         return await self._finish(self._asking, state) if _is_final(state) else None
 
     async def _finish(self, asking: HookClient, state: Any) -> Update:
-        feedback = await finish(asking, self._run_of(state), text_of(state["messages"][-1].content))
+        feedback = await steps.finish(asking, self._run_of(state), steps.text_of(state["messages"][-1].content))
         return None if feedback is None else {"messages": [HumanMessage(feedback)], "jump_to": "model"}
 
     def after_agent(self, state: Any, runtime: Any) -> Update:
-        done(end(self._sync, self._run_of(state)))
-        return self._forget(state)
+        return steps.done(self._end(self._sync, state))
 
     async def aafter_agent(self, state: Any, runtime: Any) -> Update:
-        await end(self._asking, self._run_of(state))
-        return self._forget(state)
+        return await self._end(self._asking, state)
 
-    def _forget(self, state: Any) -> Update:
+    async def _end(self, asking: HookClient, state: Any) -> Update:
+        await steps.end(asking, self._run_of(state))
         self._resumed.pop(_thread() or "", None)
         return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self.name}}
 
@@ -293,7 +282,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         async def handle(changed: ToolCallRequest) -> Any:  # awaits nothing
             return handler(changed)
 
-        return done(self._call(self._sync, request, handle))
+        return steps.done(self._call(self._sync, request, handle))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -304,7 +293,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         self, asking: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         run, given = self._run_of(request.state), request.tool_call
-        call = await judge(asking, run, given["name"], given["args"], given.get("id") or "")
+        call = await steps.judge(asking, run, given["name"], given["args"], given.get("id") or "")
         if call.refused is not None:
             return ToolMessage(call.refused, tool_call_id=call.id, name=call.name, status="error")
         try:
@@ -313,7 +302,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            await failed(asking, run, call, error)
+            await steps.failed(asking, run, call, error)
             raise
         return await _answered(asking, run, call, answer)
 
@@ -346,11 +335,11 @@ async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: A
             if isinstance(one, ToolMessage) and one.tool_call_id == call.id:
                 messages[position] = await _message(asking, run, call, one)
         return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
-    await succeeded(asking, run, call, answer)
+    await steps.succeeded(asking, run, call, answer)
     return answer
 
 
 async def _message(asking: HookClient, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
-    judged = failed if message.status == "error" else succeeded
+    judged = steps.failed if message.status == "error" else steps.succeeded
     result: CallResult = await judged(asking, run, call, message.content)
     return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

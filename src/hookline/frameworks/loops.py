@@ -15,8 +15,7 @@ import msgspec
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.frameworks.agent_runs import AgentRun, HookClient, SyncHookClient, done
-from hookline.frameworks.steps import CallResult, ToolCall, succeeded
+from hookline.frameworks.steps import AgentRun, CallResult, HookClient, SyncHookClient, ToolCall, done, succeeded
 from hookline.frameworks.steps import failed as failed_step
 from hookline.frameworks.steps import judge as judge_step
 

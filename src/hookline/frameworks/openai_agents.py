@@ -12,10 +12,9 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
+from hookline.frameworks import require, steps
 from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
-from hookline.frameworks.agent_runs import AgentRun, HandoverRuns, HookClient, current_run, inside
-from hookline.frameworks.steps import begin, end, failed, finish, judge, plain, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient
 
 require("openai-agents")
 
@@ -147,7 +146,7 @@ class _Guard:
         All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
         inside a run of ours.
         """
-        outer = current_run(self.asking.hooks)
+        outer = steps.current_run(self.asking.hooks)
         key = (id(context.usage), id(outer) if outer is not None else 0)
         found = self._records.get(key)
         if found is None:
@@ -167,9 +166,9 @@ class _Guard:
         run.agent_type = agent.name
         record.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-        admitted = await begin(self.asking, run, _prompt(items), resumed=not all(map(_is_user, items)))
+        admitted = await steps.begin(self.asking, run, _prompt(items), resumed=not all(map(_is_user, items)))
         if not admitted:
-            await end(self.asking, run)
+            await steps.end(self.asking, run)
         return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
 
     async def started(self, context: Any, agent: Any) -> None:
@@ -180,17 +179,17 @@ class _Guard:
         if agent.name in record.agents:
             return
         run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
-        if not await begin(self.asking, run, ""):
+        if not await steps.begin(self.asking, run, ""):
             raise RunRefused(run.stopped or "")
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         record = self.record(context)
         run = record.run_of(agent.name)
         if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
-            feedback = await finish(self.asking, run, text_of(plain(output)))
+            feedback = await steps.finish(self.asking, run, steps.text_of(steps.plain(output)))
             if feedback is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
-        await end(self.asking, record.run)
+        await steps.end(self.asking, record.run)
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
@@ -204,18 +203,18 @@ class _Guard:
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
         record, asking = self.record(context), self.asking
         run = record.run_of(context.agent.name if context.agent is not None else "")
-        call = await judge(asking, run, context.tool_name, _arguments(raw), context.tool_call_id)
+        call = await steps.judge(asking, run, context.tool_name, _arguments(raw), context.tool_call_id)
         if call.refused is not None:
             return call.refused
         try:
-            with inside(run):
+            with steps.inside(run):
                 output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
         except BaseException as error:
-            said = await failed(asking, run, call, error)
+            said = await steps.failed(asking, run, call, error)
             run.notes += said.notes
             raise
-        judged = failed if getattr(context, _HANDLED, False) or getattr(context, _MCP_FAILED, False) else succeeded
-        said = await judged(asking, run, call, output)
+        is_error = getattr(context, _HANDLED, False) or getattr(context, _MCP_FAILED, False)
+        said = await (steps.failed if is_error else steps.succeeded)(asking, run, call, output)
         return said.text(output) if said.changes else output
 
 
@@ -301,7 +300,7 @@ def _arguments(raw: str) -> dict[str, Any]:
 def _prompt(items: list[Any]) -> str:
     """What the user said since the model last spoke."""
     since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)
-    return "\n".join(text_of(item["content"]) for item in items[since:])
+    return "\n".join(steps.text_of(item["content"]) for item in items[since:])
 
 
 def _is_user(item: Any) -> bool:

@@ -9,9 +9,8 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.errors import RunRefused, RunStopped
-from hookline.frameworks.agent_runs import AgentRun, HookClient, inside
-from hookline.frameworks.steps import ToolCall, begin, end, failed, finish, judge, plain, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, HookClient, ToolCall
 
 require("pydantic-ai")
 
@@ -51,11 +50,11 @@ class HooklineCapability(AbstractCapability[Any]):
     """
 
     _run: AgentRun  # of the copy that `for_run` makes, which pydantic-ai calls before any hook
+    _calls: _Calls
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         require("pydantic-ai")
         self._asking = HookClient(hooks, on_ask)
-        self._calls: dict[str, ToolCall] = {}
 
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: whatever other capabilities change, they change before hooks judge it."""
@@ -66,7 +65,7 @@ class HooklineCapability(AbstractCapability[Any]):
         agent = ctx.agent.name if ctx.agent is not None else None
         run = self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent)
         mine = copy.copy(self)
-        mine.__dict__.update(_run=run, _calls={})
+        mine.__dict__.update(_run=run, _calls=_Calls(self._asking, run))
         return mine
 
     # -- the run -------------------------------------------------------------------------------------------------
@@ -74,16 +73,16 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
         run, asking = self._run, self._asking
         model = getattr(ctx.model, "model_name", None)
-        admitted = await begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=model)
+        admitted = await steps.begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=model)
         if not admitted and not _answers_text(ctx):
-            await end(asking, run)
+            await steps.end(asking, run)
             raise RunRefused(run.stopped or "")
         try:
             result = await handler()
         except BaseException as error:
-            await end(asking, run, None if isinstance(error, RunStopped) else error)
+            await steps.end(asking, run, None if isinstance(error, RunStopped) else error)
             raise
-        await end(asking, run)
+        await steps.end(asking, run)
         return result
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
@@ -106,7 +105,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """The agent is done, unless a hook sends it back to work."""
         if not isinstance(result, End):
             return result
-        feedback = await finish(self._asking, self._run, text_of(plain(result.data.output)))
+        feedback = await steps.finish(self._asking, self._run, steps.text_of(steps.plain(result.data.output)))
         return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
     # -- a tool call ---------------------------------------------------------------------------------------------
@@ -114,25 +113,25 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
     ) -> Any:
-        return await self._call(call.tool_call_id, handler, args)
+        return await self._calls.around(call.tool_call_id, handler, args)
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
     ) -> dict[str, Any]:
-        judged = await judge(self._asking, self._run, call.tool_name, args, call.tool_call_id)
+        judged = await steps.judge(self._asking, self._run, call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise SkipToolExecution(judged.refused)
-        self._calls[call.tool_call_id] = judged
+        self._calls.judged[call.tool_call_id] = judged
         return _validated(ctx, judged) if judged.rewritten else args
 
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, result: Any
     ) -> Any:
-        judged = self._calls.get(call.tool_call_id)
+        judged = self._calls.judged.get(call.tool_call_id)
         if judged is None:
             return result
         own = result.return_value if isinstance(result, ToolReturn) else result
-        said = await succeeded(self._asking, self._run, judged, own)
+        said = await steps.succeeded(self._asking, self._run, judged, own)
         if not said.changes:
             return result
         if isinstance(own, str) or isinstance(said.output, str):
@@ -145,7 +144,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def on_tool_execute_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, error: Exception
     ) -> Any:
-        await self._failed(call.tool_call_id, error)
+        await self._calls.failed(call.tool_call_id, error)
         raise error
 
     # -- an output function, which the model calls with its last answer ---------------------------------------------
@@ -153,7 +152,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
         if not output_context.has_function:
             return await handler(output)
-        return await self._call(_output_id(output_context), handler, output)
+        return await self._calls.around(_output_id(output_context), handler, output)
 
     async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
         """It is judged like a tool; the model reads why it was refused, and answers again."""
@@ -161,7 +160,8 @@ class HooklineCapability(AbstractCapability[Any]):
             return output
         run, use_id = self._run, _output_id(output_context)
         name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
-        judged = await judge(self._asking, run, name, _output_arguments(output_context, plain(output)), use_id)
+        arguments = _output_arguments(output_context, steps.plain(output))
+        judged = await steps.judge(self._asking, run, name, arguments, use_id)
         refused = judged.refused
         if refused is None and judged.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, which pydantic-ai has no way for at an output function"
@@ -169,38 +169,46 @@ class HooklineCapability(AbstractCapability[Any]):
             raise RunStopped(run.stopped)
         if refused is not None:
             raise ModelRetry(refused)
-        self._calls[use_id] = judged
+        self._calls.judged[use_id] = judged
         return output
 
     async def after_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
-        judged = self._calls.get(_output_id(output_context)) if output_context.has_function else None
+        judged = self._calls.judged.get(_output_id(output_context)) if output_context.has_function else None
         if judged is None:
             return output
-        said = await succeeded(self._asking, self._run, judged, output)
+        said = await steps.succeeded(self._asking, self._run, judged, output)
         self._run.notes += said.notes
         return said.output if said.replaces else output
 
     async def on_output_process_error(
         self, ctx: RunContext[Any], *, output_context: Any, output: Any, error: Exception
     ) -> Any:
-        await self._failed(_output_id(output_context), error)
+        await self._calls.failed(_output_id(output_context), error)
         raise error
 
-    async def _call(self, use_id: str, handler: Any, given: Any) -> Any:
+
+class _Calls:
+    """The calls of one run that hooks have let through, by their ids."""
+
+    def __init__(self, asking: HookClient, run: AgentRun) -> None:
+        self._asking, self._run = asking, run
+        self.judged: dict[str, ToolCall] = {}
+
+    async def around(self, use_id: str, handler: Any, given: Any) -> Any:
         try:
-            with inside(self._run):
+            with steps.inside(self._run):
                 return await handler(given)
         except _FAILURES as error:
-            await self._failed(use_id, error)
+            await self.failed(use_id, error)
             raise
         finally:
-            self._calls.pop(use_id, None)
+            self.judged.pop(use_id, None)
 
-    async def _failed(self, use_id: str, error: Exception) -> None:
+    async def failed(self, use_id: str, error: Exception) -> None:
         """Tell hooks of a tool that failed; what they add goes into the next request."""
-        judged = self._calls.pop(use_id, None)
-        if judged is not None:
-            said = await failed(self._asking, self._run, judged, error)
+        call = self.judged.pop(use_id, None)
+        if call is not None:
+            said = await steps.failed(self._asking, self._run, call, error)
             self._run.notes += said.notes
 
 
@@ -220,7 +228,7 @@ def _prompt(ctx: RunContext[Any]) -> Any:
     prompt = ctx.prompt
     if prompt is None or isinstance(prompt, str):
         return prompt
-    return "\n".join(one if isinstance(one, str) else text_of(plain(one)) for one in prompt)
+    return "\n".join(one if isinstance(one, str) else steps.text_of(steps.plain(one)) for one in prompt)
 
 
 def _answers_text(ctx: RunContext[Any]) -> bool:

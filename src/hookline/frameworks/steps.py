@@ -1,21 +1,27 @@
-"""What every adapter is made of: the steps of an agent's run, which ask hooks and say what to do.
+"""What every adapter is made of: runs of agents, whom their steps ask, and the steps, which say what to do.
 
-They wait for the hooks alone, and not even for these where an adapter asks with `SyncHookClient`: so the same steps
-serve frameworks that call their extensions with `await` and those that do not.
+The steps wait for the hooks alone, and not even for these where an adapter asks with `SyncHookClient`: so the same
+steps serve frameworks that call their extensions with `await` and those that do not.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextvars import ContextVar
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
+from uuid import uuid4
 
 import msgspec
 
 from hookline.core.engine import Verdict
-from hookline.core.engine.composition import Resolution
-from hookline.core.engine.engine import has_no_listeners
+from hookline.core.engine.composition import OnAsk, Resolution
+from hookline.core.engine.engine import Fires, ask_people, has_no_listeners
+from hookline.core.engine.loop_thread import run_sync
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -29,14 +35,196 @@ from hookline.events import (
     SubagentStart,
     SubagentStop,
     UserPromptSubmit,
+    spec_of,
 )
-from hookline.events.frozen import FrozenDict, freeze
-from hookline.frameworks.agent_runs import AgentRun, HookClient
-from hookline.replies import NOTHING, Decision, Reply
+from hookline.events.frozen import FrozenDict, freeze, thaw
+from hookline.replies import NOTHING, Decision, Reply, deny
 
+T = TypeVar("T")
+log: logging.Logger = logging.getLogger("hookline.adapters")
 UNSET = msgspec.UNSET
 _PLAIN = (str, int, float, bool, type(None))
 _EXACTLY_PLAIN = frozenset(_PLAIN)
+_Runs = Mapping[int, "AgentRun | None"]
+_NO_RUNS: _Runs = MappingProxyType({})
+_current: ContextVar[_Runs] = ContextVar("hookline_runs", default=_NO_RUNS)
+"""The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
+
+# -- runs, and which of them is calling a tool here and now ------------------------------------------------------------
+
+
+class AgentRun:
+    """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
+
+    A run that starts inside a tool call of another run is a subagent: it shares the other's session.
+    """
+
+    def __init__(
+        self, hooks: object, *, session_id: str | None = None, agent: str | None = None, parent: AgentRun | None = None
+    ) -> None:
+        self.hooks = hooks
+        self.parent = parent
+        self.session_id: str = parent.session_id if parent else session_id or str(uuid4())
+        self.cwd: str = parent.cwd if parent else str(Path.cwd())
+        self.agent_id: str | None = uuid4().hex[:16] if parent else None
+        self.agent_type = agent
+        self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
+        self.notes: list[str] = []
+        self.stopped: str | None = None
+        self.refused = False
+        self.continued = 0
+        self.open = False
+        self.finished = False  # whether hooks have heard that the agent wants to stop
+        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that all events of this run carry."""
+        return {
+            "session_id": self.session_id, "cwd": self.cwd, "prompt_id": self.prompt_id,
+            "agent_id": self.agent_id, "agent_type": self.agent_type,
+        }  # fmt: skip
+
+    def pop_notes(self) -> str:
+        """What hooks want the model to know, once."""
+        notes, self.notes = self.notes, []
+        return "\n\n".join(notes)
+
+    def stop(self, verdict: Verdict) -> None:
+        """A hook ends the run: the first reason counts."""
+        if verdict.stop and self.stopped is None:
+            self.stopped = verdict.stop_reason or "a hook stopped the agent"
+
+    def enter(self) -> AgentRun | None:
+        """From here on, whatever starts belongs to this run; returns the run it would have belonged to."""
+        around = _current.get()
+        if self._places[0] is not around:  # what is current around this run, what within, and the run of the former
+            self._places = (around, {**around, id(self.hooks): self}, around.get(id(self.hooks)))
+        _current.set(self._places[1])
+        return self._places[2]
+
+    def leave(self, outer: AgentRun | None) -> None:
+        """From here on, whatever starts belongs to the `outer` run again; other sets of hooks may come and go."""
+        now, (around, within, _) = _current.get(), self._places
+        _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
+
+
+class HandoverRuns:
+    """The run of the first agent, and those of the agents that it hands over to."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.agents: dict[str, AgentRun] = {}
+
+    def run_of(self, agent: str) -> AgentRun:
+        """The run of an agent; the first one's if it has none of its own."""
+        return self.agents.get(agent, self.run)
+
+
+class PendingCalls:
+    """The calls that were let through and have not returned, where a framework says before and after, not around."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[object, ToolCall, AgentRun, AgentRun | None]] = {}
+
+    def enter(self, use: object, call: ToolCall, run: AgentRun) -> None:
+        """A call begins; `use` is the object that the framework shows again when it is over: a model may repeat ids."""
+        self._found[id(use)] = (use, call, run, run.enter())
+
+    def leave(self, use: object) -> tuple[ToolCall, AgentRun] | None:
+        """The call that is over, and its run; none if it was refused."""
+        _, call, run, outer = self._found.pop(id(use), (None, None, None, None))
+        if call is None or run is None:
+            return None
+        run.leave(outer)
+        return call, run
+
+    def forget(self, runs: Collection[AgentRun]) -> None:
+        """The calls of these runs never returned: they were cancelled, or wait for an approval."""
+        self._found = {key: found for key, found in self._found.items() if found[2] not in runs}
+
+
+def current_run(hooks: object) -> AgentRun | None:
+    """The run whose tool is being called here, in whatever framework, as these hooks know it."""
+    return _current.get().get(id(hooks))
+
+
+class inside:  # noqa: N801 - read as a statement: `with inside(run):`
+    """Whatever starts in here belongs to `run`."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._around = _current.get()
+        self._run.enter()
+
+    def __exit__(self, *error: object) -> None:
+        _current.set(self._around)
+
+
+# -- asking ------------------------------------------------------------------------------------------------------
+
+
+class HookClient:
+    """A set of hooks as one adapter sees it: it never raises where a gate has to be closed."""
+
+    def __init__(self, hooks: Fires, on_ask: OnAsk | None = None) -> None:
+        self.hooks = hooks
+        self.on_ask = on_ask
+
+    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> AgentRun:
+        """A run that starts here and now: a subagent's if a tool of another run is being called."""
+        return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=current_run(self.hooks))
+
+    async def fire(self, event: Event) -> Verdict:
+        """The verdict on one event; a gate whose hooks cannot be asked is closed."""
+        try:
+            return await self.hooks.fire(event)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
+            return _unasked(event, problem)
+
+    async def ask(self, verdict: Verdict) -> Resolution:
+        """The answer to a verdict of `ask`; `None` if there is no one to ask."""
+        try:
+            return await ask_people(self.hooks, verdict, self.on_ask)
+        except (Exception, SystemExit) as problem:
+            log.exception("on_ask failed")
+            return deny(f"on_ask failed: {type(problem).__name__}: {problem}")
+
+
+class SyncHookClient(HookClient):
+    """The same for a caller that cannot await: nothing here waits, and so no step that asks this way does."""
+
+    async def fire(self, event: Event) -> Verdict:
+        """The verdict on one event."""
+        try:
+            return self.hooks.fire_sync(event)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
+            return _unasked(event, problem)
+
+    async def ask(self, verdict: Verdict) -> Resolution:
+        """The answer to a verdict of `ask`."""
+        return run_sync(super().ask(verdict))
+
+
+def done(step: Coroutine[Any, Any, T]) -> T:
+    """The answer of a step that asks a `SyncHookClient`."""
+    try:
+        step.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("a step that waits for nothing waited")
+
+
+def _unasked(event: Event, problem: BaseException) -> Verdict:
+    """The verdict on an event that hooks could not be asked about: a gate is closed."""
+    log.error("hooks on %s could not be asked", event.event_name, exc_info=problem)
+    reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
+    return Verdict(event, deny(reason) if spec_of(event).gate else NOTHING)
+
+
+# -- values, as events and models have them ---------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
@@ -78,16 +266,14 @@ def text_of(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list) and value:
-        texts = [_block_text(block) for block in value]
-        if all(text is not None for text in texts):
-            return "\n".join(text for text in texts if text is not None)
+        texts = [block if isinstance(block, str) else _field(block, "text") for block in value]
+        if all(isinstance(text, str) for text in texts):
+            return "\n".join(texts)
     return msgspec.json.encode(plain(value)).decode()
 
 
-def _block_text(block: Any) -> str | None:
-    """The text of a content block, `{"type": "text", "text": …}` and its relatives."""
-    text = block.get("text") if isinstance(block, Mapping) else getattr(block, "text", None)
-    return text if isinstance(text, str) else block if isinstance(block, str) else None
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 class ToolCall(msgspec.Struct):
@@ -131,9 +317,6 @@ class CallResult(msgspec.Struct, frozen=True):
         """The result as one text, for frameworks whose results are texts."""
         body = text_of(own if self.output is UNSET else self.output)
         return "\n\n".join((body, *self.notes)) if self.notes else body
-
-
-_AS_IT_IS = CallResult()
 
 
 # -- the run -----------------------------------------------------------------------------------------------------
@@ -216,50 +399,35 @@ async def judge(asking: HookClient, run: AgentRun, name: str, arguments: Any, id
     if verdict.reply is NOTHING:  # as most often
         return ToolCall(name, given, id, started=perf_counter())
     run.stop(verdict)
-    refused = _refusal(name, verdict)
-    if refused is None and verdict.decision is Decision.ASK:
-        verdict, refused = _answered(name, verdict, await _asked(asking, run, verdict))
+    refused, changed = None, verdict.reply.input
+    if verdict.blocked or verdict.decision is Decision.DEFER:
+        refused = f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
+    elif verdict.decision is Decision.ASK:
+        refused, changed = await _approved(asking, run, name, verdict)
     if refused is not None:
-        text = "\n\n".join((refused, *verdict.context))
-        return ToolCall(name, given, id, refused=text)
-    rewritten = verdict.reply.input is not None
-    judged = verdict.input if rewritten and verdict.input is not None else given
-    return ToolCall(name, judged, id, rewritten=rewritten, notes=verdict.context, started=perf_counter())
+        return ToolCall(name, given, id, refused="\n\n".join((refused, *verdict.context)))
+    judged = given if changed is None else thaw(changed)
+    return ToolCall(name, judged, id, rewritten=changed is not None, notes=verdict.context, started=perf_counter())
 
 
-async def _asked(asking: HookClient, run: AgentRun, verdict: Verdict) -> Resolution:
-    """PermissionRequest hooks decide; if they leave it open, `on_ask` does."""
-    event = verdict.event
-    assert isinstance(event, PreToolUse)
-    request = PermissionRequest(**run.identity, tool_name=event.tool_name, tool_input=verdict.input or {})
+async def _approved(
+    asking: HookClient, run: AgentRun, name: str, verdict: Verdict
+) -> tuple[str | None, dict[str, Any] | None]:
+    """Why a call is not approved, if it is not, and its new input: PermissionRequest hooks decide, else `on_ask`."""
+    request = PermissionRequest(**run.identity, tool_name=name, tool_input=verdict.input or {})
     permission = await asking.fire(request)
     run.stop(permission)
-    if permission.decision is Decision.PASS and not permission.stop:
-        return await asking.ask(verdict)
-    return permission.reply
-
-
-def _refusal(name: str, verdict: Verdict) -> str | None:
-    if verdict.blocked or verdict.decision is Decision.DEFER:
-        return f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
-    return None
-
-
-def _answered(name: str, verdict: Verdict, answer: Resolution) -> tuple[Verdict, str | None]:
-    """The answer to a question: `None` means that there was no one to ask."""
-    why = verdict.reason or "a hook wants an approval"
-    if isinstance(answer, Reply):
-        if answer.decision is Decision.ALLOW and not answer.stop:
-            merged = (
-                verdict.reply if answer.input is None else msgspec.structs.replace(verdict.reply, input=answer.input)
-            )
-            return msgspec.structs.replace(verdict, reply=merged), None
-        return verdict, f"`{name}` was not approved: {answer.reason or why}"
-    if answer is True:
-        return verdict, None
+    is_open = permission.decision is Decision.PASS and not permission.stop
+    answer = await asking.ask(verdict) if is_open else permission.reply
+    why, changed = verdict.reason or "a hook wants an approval", verdict.reply.input
     if answer is None:
-        return verdict, f"`{name}` needs approval, and there was no one to ask: {why}"
-    return verdict, f"`{name}` was not approved: {why}"
+        return f"`{name}` needs approval, and there was no one to ask: {why}", None
+    if isinstance(answer, Reply):
+        approved, why = answer.decision is Decision.ALLOW and not answer.stop, answer.reason or why
+        changed = changed if answer.input is None else answer.input
+    else:
+        approved = answer is True
+    return None if approved else f"`{name}` was not approved: {why}", changed
 
 
 async def succeeded(
@@ -272,9 +440,7 @@ async def succeeded(
         **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
         tool_response=plain(output_of(result)), duration_ms=call.ms,
     )  # fmt: skip
-    verdict = await asking.fire(event)
-    run.stop(verdict)
-    return CallResult(output=verdict.reply.output, notes=(*call.notes, *_remarks(verdict)))
+    return await _told(asking, run, call, event)
 
 
 async def failed(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseException | str) -> CallResult:
@@ -284,12 +450,15 @@ async def failed(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseE
         **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
         error=text, is_interrupt=False, duration_ms=call.ms,
     )  # fmt: skip
+    return await _told(asking, run, call, event)
+
+
+_AS_IT_IS = CallResult()
+
+
+async def _told(asking: HookClient, run: AgentRun, call: ToolCall, event: Event) -> CallResult:
+    """What the model is told beside a result: objections first, then context."""
     verdict = await asking.fire(event)
     run.stop(verdict)
-    return CallResult(notes=(*call.notes, *_remarks(verdict)))
-
-
-def _remarks(verdict: Verdict) -> tuple[str, ...]:
-    """What the model is told beside a result: objections first, then context."""
     objections = verdict.reply.reasons if verdict.decision is Decision.DENY else ()
-    return (*objections, *verdict.context)
+    return CallResult(output=verdict.reply.output, notes=(*call.notes, *objections, *verdict.context))

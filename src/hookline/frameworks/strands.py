@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.frameworks.agent_runs import AgentRun, HookClient
-from hookline.frameworks.steps import CallResult, ToolCall, begin, end, failed, finish, judge, succeeded, text_of
-from hookline.frameworks.versions import require
+from hookline.frameworks import require, steps
+from hookline.frameworks.steps import AgentRun, HookClient, PendingCalls
 
 require("strands")
 
@@ -29,8 +28,6 @@ from strands.hooks.registry import HookOrder
 __all__ = ["HooklineProvider"]
 
 _FINISHED = ("end_turn", "stop_sequence", "tool_use")  # the last: with a tool's result, or with structured output
-_Call = tuple[Any, ToolCall, AgentRun, AgentRun | None]
-"""A call that was let through: its use, what was judged, its run, and the run around that."""
 
 
 class HooklineProvider(HookProvider):
@@ -45,7 +42,7 @@ class HooklineProvider(HookProvider):
         self._asking = HookClient(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
-        self._calls: dict[int, _Call] = {}  # by the use itself: a model may repeat ids
+        self._calls = PendingCalls()
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Last before a tool is called and first after it, so that hooks judge what really runs."""
@@ -62,7 +59,7 @@ class HooklineProvider(HookProvider):
             return  # a hook sent the agent back to work: the run goes on
         run = self._runs[event.agent] = self._new_run(event.agent)
         prompt = "\n".join(_text(message["content"]) for message in event.messages or ())
-        if not await begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
+        if not await steps.begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
         notes = run.pop_notes()
@@ -79,13 +76,13 @@ class HooklineProvider(HookProvider):
         if run is None:
             return
         if event.result is not None and event.result.stop_reason in _FINISHED:
-            feedback = await finish(self._asking, run, str(event.result).strip())
+            feedback = await steps.finish(self._asking, run, str(event.result).strip())
             if feedback is not None:
                 event.resume = feedback
                 return
         del self._runs[event.agent]
         error = sys.exception() if event.result is None and not run.refused else None
-        await end(self._asking, run, error)
+        await steps.end(self._asking, run, error)
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
@@ -93,28 +90,27 @@ class HooklineProvider(HookProvider):
         use = event.tool_use
         run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
         arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
-        call = await judge(self._asking, run, use["name"], arguments, use["toolUseId"])
+        call = await steps.judge(self._asking, run, use["name"], arguments, use["toolUseId"])
         if call.refused is not None:
             event.cancel_tool = call.refused
             return
         if call.rewritten:
             use = event.tool_use = {**use, "input": call.arguments}
-        self._calls[id(use)] = (use, call, run, run.enter())
+        self._calls.enter(use, call, run)
 
     async def _after_tool(self, event: AfterToolCallEvent) -> None:
-        begun = self._calls.pop(id(event.tool_use), None)
+        begun = self._calls.leave(event.tool_use)
         if begun is None:
             return
-        _, call, run, outer = begun
-        run.leave(outer)
-        result = event.result
+        (call, run), result = begun, event.result
         content = result["content"]
         if event.exception is not None or result["status"] == "error":
-            said = await failed(self._asking, run, call, text_of(_output(content)))
+            said = await steps.failed(self._asking, run, call, steps.text_of(_output(content)))
         else:
-            said = await succeeded(self._asking, run, call, content, _output)
+            said = await steps.succeeded(self._asking, run, call, content, _output)
         if said.changes:
-            event.result = {**result, "content": _content(said, content)}
+            body = [{"text": steps.text_of(said.output)}] if said.replaces else content
+            event.result = {**result, "content": [*body, *({"text": note} for note in said.notes)]}
 
     async def _after_tools(self, event: AfterToolsEvent) -> None:
         run = self._runs.get(event.agent)
@@ -140,8 +136,3 @@ def _output(content: Any) -> Any:
         return content
     [block] = content
     return block.get("text", block.get("json", content))
-
-
-def _content(said: CallResult, own: Any) -> list[Any]:
-    body = [{"text": text_of(said.output)}] if said.replaces else own
-    return [*body, *({"text": note} for note in said.notes)]

@@ -13,8 +13,7 @@ from hookline import Hooks, Inbox, ask
 from hookline.api import ask_inbox
 from hookline.core.engine import Verdict
 from hookline.events import PreToolUse
-from hookline.frameworks.agent_runs import AgentRun, HookClient
-from hookline.frameworks.steps import judge
+from hookline.frameworks.steps import AgentRun, HookClient, judge
 from hookline.records import AuditLog
 from tests.agent.driving import agent_on, bash, requests_of
 from tests.records.approvals.conftest import Desk, fetch

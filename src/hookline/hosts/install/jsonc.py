@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +40,11 @@ class Node:
     """Everything in an object or an array, in the order of the text."""
     key_start: int = -1
 
+    @property
+    def begins(self) -> int:
+        """Where it begins, with its key if it has one."""
+        return self.start if self.key_start < 0 else self.key_start
+
 
 def parse(text: str) -> Node:
     """The value in a text; an empty text is an empty object."""
@@ -64,11 +68,8 @@ def _skip(text: str, at: int) -> int:
 
 
 def _value(text: str, at: int) -> Node:
-    first = text[at : at + 1]
-    if first == "{":
-        return _object(text, at)
-    if first == "[":
-        return _array(text, at)
+    if text[at : at + 1] in ("{", "["):
+        return _container(text, at)
     found = _STRING.match(text, at) or _ATOM.match(text, at)
     if found is None:
         raise BadJson(text, at, "a value")
@@ -78,46 +79,33 @@ def _value(text: str, at: int) -> Node:
         raise BadJson(text, at, "a value") from None
 
 
-def _object(text: str, at: int) -> Node:
-    node = Node(at, at, {})
-    for here in _commas(text, at, "}", node):
-        key = _STRING.match(text, here)
-        if key is None:
-            raise BadJson(text, here, "a key in double quotes")
-        colon = _skip(text, key.end())
-        if text[colon : colon + 1] != ":":
-            raise BadJson(text, colon, "`:`")
-        child = _value(text, _skip(text, colon + 1))
-        child.key_start = here
-        name = json.loads(key[0])
-        node.members[name] = child
-        node.parts.append(child)
-        node.value[name] = child.value
-        node.end = child.end
-    return node
-
-
-def _array(text: str, at: int) -> Node:
-    node = Node(at, at, [])
-    for here in _commas(text, at, "]", node):
-        child = _value(text, here)
-        node.parts.append(child)
-        node.value.append(child.value)
-        node.end = child.end
-    return node
-
-
-def _commas(text: str, at: int, close: str, node: Node) -> Iterator[int]:
-    """Where each part begins; afterwards `node.end` is behind the closing bracket."""
+def _container(text: str, at: int) -> Node:
+    """An object or an array, with a comma behind the last part or without."""
+    is_object = text[at] == "{"
+    node, close = Node(at, at, {} if is_object else []), "}" if is_object else "]"
     here = _skip(text, at + 1)
     while text[here : here + 1] != close:
-        yield here
-        here = _skip(text, node.end)
+        if is_object:
+            key = _STRING.match(text, here)
+            if key is None:
+                raise BadJson(text, here, "a key in double quotes")
+            colon = _skip(text, key.end())
+            if text[colon : colon + 1] != ":":
+                raise BadJson(text, colon, "`:`")
+            name, child = json.loads(key[0]), _value(text, _skip(text, colon + 1))
+            child.key_start = here
+            node.members[name], node.value[name] = child, child.value
+        else:
+            child = _value(text, here)
+            node.value.append(child.value)
+        node.parts.append(child)
+        here = _skip(text, child.end)
         if text[here : here + 1] == ",":
             here = _skip(text, here + 1)
         elif text[here : here + 1] != close:
             raise BadJson(text, here, f"`,` or `{close}`")
     node.end = here + 1
+    return node
 
 
 # -- edits ----------------------------------------------------------------------------------------------------------
@@ -162,10 +150,8 @@ def cut(text: str, parent: Node, part: Node) -> str:
     """The text without one part of an object or an array, and without the comma that belongs to it."""
     parts = parent.parts
     index = next(number for number, one in enumerate(parts) if one is part)
-    start = part.key_start if parent.members else part.start
     if index + 1 < len(parts):
-        after = parts[index + 1]
-        return text[:start] + text[after.key_start if parent.members else after.start :]
+        return text[: part.begins] + text[parts[index + 1].begins :]
     if index == 0:
         return text[: parent.start + 1] + text[parent.end - 1 :]
     before = parts[index - 1].end
@@ -194,13 +180,13 @@ def _add(text: str, parent: Node, label: str, value: Any) -> str:
         end = parts[-1].end
         return f"{text[:end]}, {label}{json.dumps(value, ensure_ascii=False)}{text[_behind_comma(text, end) :]}"
     unit = _unit(text)
-    outer = _indent(text, parent.key_start if parent.key_start >= 0 else parent.start)
+    outer = _indent(text, parent.begins)
     if not parts:
         kept = text[parent.start + 1 : parent.end - 1].strip()  # a comment, perhaps
         lead = f"\n{outer}{unit}{kept}" if kept else ""
         written = label + _dump(value, outer + unit, unit)
         return f"{text[: parent.start + 1]}{lead}\n{outer}{unit}{written}\n{outer}{text[parent.end - 1 :]}"
-    inner = _indent(text, parts[-1].key_start if parent.members else parts[-1].start)
+    inner = _indent(text, parts[-1].begins)
     written = label + _dump(value, inner, unit)
     end = parts[-1].end
     comma = _behind_comma(text, end)

@@ -71,7 +71,7 @@ def set_value(text: str, path: Path, value: Any) -> str:
         return text
     if any(not isinstance(lookup(before, path[:end]), dict | None) for end in range(1, len(path))):
         raise _cannot_edit(path)
-    return _first_that_is(_with(before, path, value), path, _ways_to_set(text, before, path, value))
+    return _first_that_is(_changed(before, path, value), path, _ways_to_set(text, before, path, value))
 
 
 def remove_value(text: str, path: Path) -> str:
@@ -79,7 +79,7 @@ def remove_value(text: str, path: Path) -> str:
     before = checked(text)
     if lookup(before, path) is None:
         return text
-    return _first_that_is(_without(before, path), path, _ways_to_remove(text, before, path))
+    return _first_that_is(_changed(before, path), path, _ways_to_remove(text, before, path))
 
 
 def add_row(text: str, name: str, row: Mapping[str, Any]) -> str:
@@ -128,7 +128,8 @@ def _ways_to_set(text: str, before: dict[str, Any], path: Path, value: Any) -> I
     found = list(_statements(text))
     for one in found:
         if one.kind == "value" and one.path == path[: len(one.path)]:
-            yield _replaced(text, one, lookup(_with(before, path, value), one.path))
+            new = lookup(_changed(before, path, value), one.path)
+            yield text[: one.value] + literal(new) + text[one.code :]
     tables = [one for one in found if one.kind == "table" and one.path == path[: len(one.path)]]
     for table in tables:
         if table.path == path[:-1]:
@@ -148,16 +149,13 @@ def _ways_to_remove(text: str, before: dict[str, Any], path: Path) -> Iterator[s
         if one.kind != "value" or one.path != path[: len(one.path)]:
             continue
         if one.path != path:
-            yield _replaced(text, one, lookup(_without(before, path), one.path))
+            new = lookup(_changed(before, path), one.path)
+            yield text[: one.value] + literal(new) + text[one.code :]
         head = max((two for two in found if two.kind != "value" and two.start < one.start), default=None,
                    key=lambda two: two.start)  # fmt: skip
         if head and head.path == path[:-1] and _end_of_table(text, head) == one.end and head.end == one.start:
             yield _cut(text, head.start, one.end)
         yield _drop(text, one.start, one.end)
-
-
-def _replaced(text: str, one: _Statement, value: Any) -> str:
-    return text[: one.value] + literal(value) + text[one.code :]
 
 
 def _inserted(text: str, at: int, line: str) -> str:
@@ -241,17 +239,16 @@ def _end_of_table(text: str, head: _Statement) -> int:
 # -- values ---------------------------------------------------------------------------------------------------------
 
 
-def _with(values: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    inner = values.get(path[0])
-    if len(path) == 1:
-        return {**values, path[0]: value}
-    return {**values, path[0]: _with(inner if isinstance(inner, dict) else {}, path[1:], value)}
-
-
-def _without(values: dict[str, Any], path: Path) -> dict[str, Any]:
-    if len(path) == 1:
-        return {name: value for name, value in values.items() if name != path[0]}
-    return {**values, path[0]: _without(values[path[0]], path[1:])}
+def _changed(values: dict[str, Any], path: Path, value: Any = None) -> dict[str, Any]:
+    """The values with another one at a path; without it, if there is none."""
+    name, *rest = path
+    if rest:
+        inner = values.get(name)
+        return {**values, name: _changed(inner if isinstance(inner, dict) else {}, tuple(rest), value)}
+    return {
+        **{key: values[key] for key in values if key != name or value is not None},
+        **({} if value is None else {name: value}),
+    }
 
 
 def _pruned(values: dict[str, Any], path: Path) -> dict[str, Any]:

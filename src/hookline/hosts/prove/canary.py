@@ -82,12 +82,12 @@ def note(path: str, **what: Any) -> bool:
 
 
 def _kind(event: Event) -> str:
+    text = ""
     if isinstance(event, PreToolUse):
-        found = str(event.tool_input.get("command", "")).rpartition(f"{TOKEN}-")[2]
-        return found if TOKEN in str(event.tool_input.get("command", "")) else ""
-    if isinstance(event, UserPromptSubmit) and TOKEN in event.prompt:
-        return event.prompt.rpartition(f"{TOKEN}-")[2]
-    return ""
+        text = str(event.tool_input.get("command", ""))
+    elif isinstance(event, UserPromptSubmit):
+        text = event.prompt
+    return text.rpartition(f"{TOKEN}-")[2] if TOKEN in text else ""
 
 
 def _judge_call(event: PreToolUse) -> Reply | None:

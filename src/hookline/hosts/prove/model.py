@@ -10,7 +10,7 @@ import gzip
 import http.server
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -29,35 +29,30 @@ class ModelTurn(NamedTuple):
 def offered_tools(body: Body) -> Iterator[str]:
     """The names of the tools that a request offers the model, in whichever protocol."""
     groups = [body.get("tools"), *(item.get("tools") for item in body.get("input") or () if isinstance(item, dict))]
-    for tool in (tool for group in groups if isinstance(group, list) for tool in group):
-        yield from _tool_names(tool)
+    for group in groups:
+        yield from _tool_names(group if isinstance(group, list) else ())
 
 
-def _tool_names(tool: Body, space: str = "") -> Iterator[str]:
-    inner = tool.get("functionDeclarations") or (tool.get("tools") if tool.get("type") == "namespace" else None)
-    if inner:
-        name = str(tool.get("name", ""))
-        prefix = f"{space}{name}{NAMESPACE}" if name else space
-        for each in inner:
-            yield from _tool_names(each, prefix)
-    else:
-        yield space + str((tool.get("function") or tool.get("custom") or tool).get("name") or tool.get("type"))
+def _tool_names(tools: Iterable[Body], space: str = "") -> Iterator[str]:
+    for tool in tools:
+        inner = tool.get("functionDeclarations") or (tool.get("tools") if tool.get("type") == "namespace" else None)
+        if inner:
+            yield from _tool_names(inner, f"{space}{tool['name']}{NAMESPACE}" if tool.get("name") else space)
+        else:
+            yield space + str((tool.get("function") or tool.get("custom") or tool).get("name") or tool.get("type"))
 
 
-class HttpBody(NamedTuple):
-    """Bytes and their content type."""
-
-    data: bytes
-    kind: str
+HttpBody = tuple[bytes, str]
+"""Bytes and their content type."""
 
 
 def _whole(body: Any) -> HttpBody:
-    return HttpBody(json.dumps(body).encode(), "application/json")
+    return json.dumps(body).encode(), "application/json"
 
 
 def _events(events: list[Any], *, named: bool = False, done: bool = False) -> HttpBody:
     lines = [(f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events]
-    return HttpBody("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
+    return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream"
 
 
 # -- Anthropic ------------------------------------------------------------------------------------------------------
@@ -75,20 +70,18 @@ def anthropic(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBod
         return _whole({**message, "content": content, "stop_reason": stop})
     events: list[Body] = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
     for index, block in enumerate(content):
-        events += _anthropic_block(index, block)
+        text = block["type"] == "text"
+        empty: Body = {**block, "text": ""} if text else {**block, "input": {}}
+        delta = ({"type": "text_delta", "text": block["text"]} if text
+                 else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])})  # fmt: skip
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": empty},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
     end = {"stop_reason": stop, "stop_sequence": None}
     events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
     return _events(events, named=True)
-
-
-def _anthropic_block(index: int, block: Body) -> Iterator[Body]:
-    text = block["type"] == "text"
-    empty: Body = {**block, "text": ""} if text else {**block, "input": {}}
-    delta = ({"type": "text_delta", "text": block["text"]} if text
-             else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])})  # fmt: skip
-    yield {"type": "content_block_start", "index": index, "content_block": empty}
-    yield {"type": "content_block_delta", "index": index, "delta": delta}
-    yield {"type": "content_block_stop", "index": index}
 
 
 # -- OpenAI ---------------------------------------------------------------------------------------------------------
@@ -149,11 +142,8 @@ def _items(turn: ModelTurn, number: int) -> Iterator[Body]:
 def _item_events(index: int, item: Body) -> Iterator[Body]:
     where = {"output_index": index}
     field = {"message": "content", "custom_tool_call": "input"}.get(item["type"], "arguments")
-    yield {
-        "type": "response.output_item.added",
-        **where,
-        "item": {**item, "status": "in_progress", field: item[field][:0]},
-    }
+    begun = {**item, "status": "in_progress", field: item[field][:0]}
+    yield {"type": "response.output_item.added", **where, "item": begun}
     place = {**where, "item_id": item["id"]}
     if field == "content":
         text, place = item["content"][0]["text"], {**place, "content_index": 0}
@@ -195,13 +185,13 @@ class ScriptedModel:
     """The script, and every request that came."""
 
     def __init__(self, turns: Sequence[ModelTurn], inner: Sequence[ModelTurn] = (), prompt: str = "") -> None:
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[Body] = []
         self.port = 0
         self._turns = list(turns)
         self._inner = list(inner)
         self._prompt = prompt
         self._asked = 0
-        self._last: dict[str, Any] | None = None
+        self._last: Body | None = None
         self._turn = ModelTurn()
         self._lock = threading.Lock()
 
@@ -210,7 +200,7 @@ class ScriptedModel:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
-    def next(self, body: dict[str, Any]) -> tuple[ModelTurn, int]:
+    def next(self, body: Body) -> tuple[ModelTurn, int]:
         """The turn that answers a request, and a number for its ids."""
         with self._lock:
             self._asked += 1
@@ -222,12 +212,12 @@ class ScriptedModel:
                 self._last, self._turn = body, turns.pop(0) if turns else ModelTurn("all done")
             return self._turn, self._asked
 
-    def _is_subagent(self, body: dict[str, Any]) -> bool:
+    def _is_subagent(self, body: Body) -> bool:
         """Whether a request comes from an agent that the first one has started: it knows its task, not the prompt."""
         text = json.dumps(body, ensure_ascii=False)
         return bool(self._prompt) and self._prompt not in text and SUBTASK in text
 
-    def note(self, body: dict[str, Any]) -> None:
+    def note(self, body: Body) -> None:
         """Keep a request."""
         with self._lock:
             self.requests.append(body)
@@ -270,7 +260,7 @@ def serving(turns: Sequence[ModelTurn], inner: Sequence[ModelTurn] = (), prompt:
 _MODELS = ("fake-model", "gpt-5", "gpt-4.1", "claude-sonnet-4.5")
 
 
-def _listing() -> dict[str, Any]:
+def _listing() -> Body:
     limits = {"max_context_window_tokens": 128000, "max_prompt_tokens": 100000, "max_output_tokens": 8000}
     able = {"type": "chat", "object": "model_capabilities", "tokenizer": "o200k_base", "limits": limits,
             "supports": {"tool_calls": True, "streaming": True}}  # fmt: skip
@@ -280,12 +270,9 @@ def _listing() -> dict[str, Any]:
     return {"object": "list", "data": rows, "models": []}
 
 
-_ROUTES: tuple[tuple[str, Callable[[dict[str, Any], ModelTurn, int, bool], HttpBody]], ...] = (
-    ("/messages", anthropic),
-    ("/chat/completions", chat),
-    ("/responses", responses),
-    ("enerateContent", gemini),
-)
+_ROUTES: dict[str, Callable[[Body, ModelTurn, int, bool], HttpBody]] = {
+    "/messages": anthropic, "/chat/completions": chat, "/responses": responses, "enerateContent": gemini,
+}  # fmt: skip
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -296,27 +283,24 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing on stderr."""
 
     def do_HEAD(self) -> None:
-        self._send(b"", "application/json")
+        self._send(b"")
 
     def do_GET(self) -> None:
-        body = _listing() if "models" in self.path else {}
-        self._send(json.dumps(body).encode(), "application/json")
+        self._send(json.dumps(_listing() if "models" in self.path else {}).encode())
 
     def do_POST(self) -> None:
         try:
             body = json.loads(self._body() or b"{}")
         except (ValueError, OSError):
-            return self._send(b'{"error": "bad request"}', "application/json", 400)
+            return self._send(b'{"error": "bad request"}', code=400)
         self.model.note(body)
         path = self.path.partition("?")[0]
         if "count_tokens" in path or "countTokens" in path:
-            return self._send(b'{"input_tokens": 10, "totalTokens": 10}', "application/json")
-        for route, speak in _ROUTES:
-            if route in path:
-                turn, number = self.model.next(body)
-                answer = speak(body, turn, number, bool(body.get("stream")) or "stream" in path)
-                return self._send(answer.data, answer.kind)
-        return self._send(b'{"error": {"message": "no such route"}}', "application/json", 404)
+            return self._send(b'{"input_tokens": 10, "totalTokens": 10}')
+        speak = next((speak for route, speak in _ROUTES.items() if route in path), None)
+        if speak is None:
+            return self._send(b'{"error": {"message": "no such route"}}', code=404)
+        return self._send(*speak(body, *self.model.next(body), bool(body.get("stream")) or "stream" in path))
 
     def _body(self) -> bytes:
         length = self.headers.get("content-length")
@@ -330,7 +314,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.rfile.readline()
         return data
 
-    def _send(self, data: bytes, kind: str, code: int = 200) -> None:
+    def _send(self, data: bytes, kind: str = "application/json", code: int = 200) -> None:
         try:
             self.send_response(code)
             self.send_header("content-type", kind)
