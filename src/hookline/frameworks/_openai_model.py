@@ -63,7 +63,7 @@ class GuardedModel(Model):
         if run is None:
             return await self._inner.get_response(system_instructions, input, *args, **options)
         if run.stopped is not None:
-            return ModelResponse(output=[_spoken(run, _schema(args, options))], usage=Usage(), response_id=None)
+            return ModelResponse(output=[_spoken(run, args, options)], usage=Usage(), response_id=None)
         items, answers = self._items(run, input), []
         while True:
             response = await self._inner.get_response(system_instructions, items, *args, **options)
@@ -82,7 +82,11 @@ class GuardedModel(Model):
                 yield event
             return
         if run.stopped is not None:
-            yield _completed([_spoken(run, _schema(args, options))])
+            response = Response(
+                id="hookline", created_at=0, model="hookline", object="response", parallel_tool_calls=False,
+                output=[_spoken(run, args, options)], tool_choice="auto", tools=[],
+            )  # fmt: skip
+            yield ResponseCompletedEvent(type="response.completed", sequence_number=0, response=response)
             return
         items = self._items(run, input)
         said: list[Any] = []
@@ -143,27 +147,13 @@ def _joined(answers: list[ModelResponse]) -> ModelResponse:
     return replace(last, output=[item for one in answers for item in one.output], usage=usage)
 
 
-def _schema(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    return options.get("output_schema", args[2] if len(args) > 2 else None)
-
-
-def _spoken(run: AgentRun, schema: Any) -> ResponseOutputMessage:
+def _spoken(run: AgentRun, args: tuple[Any, ...], options: dict[str, Any]) -> ResponseOutputMessage:
     """The answer of a run that a hook has stopped; one whose output is not text cannot give it."""
+    schema = options.get("output_schema", args[2] if len(args) > 2 else None)
     if schema is not None and not schema.is_plain_text():
         raise RunStopped(run.stopped or "")
     text = ResponseOutputText(type="output_text", text=run.stopped or "", annotations=[])
     return ResponseOutputMessage(id="hookline", type="message", role="assistant", status="completed", content=[text])
-
-
-def _completed(output: list[Any]) -> ResponseCompletedEvent:
-    response = Response(
-        id="hookline", created_at=0, model="hookline", object="response", output=output,
-        parallel_tool_calls=False, tool_choice="auto", tools=[],
-    )  # fmt: skip
-    return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=response)
-
-
-# -- runs --------------------------------------------------------------------------------------------------------
 
 
 class _Scope:

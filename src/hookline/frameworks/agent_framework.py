@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.frameworks import require, steps
-from hookline.frameworks.steps import AgentRun, CallResult, HookClient
+from hookline.frameworks.steps import AgentRun, HookClient
 
 require("agent-framework")
 
-from agent_framework import (
-    AgentContext,
-    AgentMiddleware,
-    AgentResponse,
-    AgentResponseUpdate,
-    ChatContext,
-    ChatMiddleware,
-    Content,
-    FunctionInvocationContext,
-    FunctionMiddleware,
-    Message,
-    MiddlewareBundle,
-    MiddlewareException,
-    MiddlewareTermination,
-    ResponseStream,
-)
+import agent_framework as framework
 
 __all__ = ["HooklineMiddleware"]
 
@@ -38,7 +23,7 @@ Next = Callable[[], Awaitable[None]]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # bundles are marked experimental; which versions have them is checked above
 
-    class _Bundle(MiddlewareBundle):
+    class _Bundle(framework.MiddlewareBundle):
         """Middleware of several kinds as one object."""
 
 
@@ -60,10 +45,10 @@ class _Asks:
         self._asking = asking
 
 
-class _Runs(_Asks, AgentMiddleware):
+class _Runs(_Asks, framework.AgentMiddleware):
     """Around a run: the session, the prompt, and whether the agent may stop."""
 
-    async def process(self, context: AgentContext, call_next: Next) -> None:
+    async def process(self, context: framework.AgentContext, call_next: Next) -> None:
         session = context.session
         run = self._asking.new_run(
             session_id=session.session_id if session is not None else None, agent=context.agent.name
@@ -71,7 +56,7 @@ class _Runs(_Asks, AgentMiddleware):
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
         if not await steps.begin(self._asking, run, prompt, resumed=bool(session and session.state)):
             await steps.end(self._asking, run)
-            said = AgentResponse(messages=[_message("assistant", run.stopped)])
+            said = framework.AgentResponse(messages=[_message("assistant", run.stopped)])
             context.result = _streamed(_once(run)) if context.stream else said
             return
         notes = run.pop_notes()
@@ -82,8 +67,8 @@ class _Runs(_Asks, AgentMiddleware):
         else:
             await self._run(run, context, call_next)
 
-    async def _run(self, run: AgentRun, context: AgentContext, call_next: Next) -> None:
-        messages: list[Message] = []
+    async def _run(self, run: AgentRun, context: framework.AgentContext, call_next: Next) -> None:
+        messages: list[framework.Message] = []
         try:
             while True:
                 with steps.inside(run):
@@ -102,8 +87,8 @@ class _Runs(_Asks, AgentMiddleware):
         context.result.messages[:] = messages
 
     async def _updates(
-        self, run: AgentRun, context: AgentContext, call_next: Next
-    ) -> AsyncIterator[AgentResponseUpdate]:
+        self, run: AgentRun, context: framework.AgentContext, call_next: Next
+    ) -> AsyncIterator[framework.AgentResponseUpdate]:
         """The same for a run whose updates are consumed as they come."""
         try:
             feedback: str | None = ""
@@ -125,14 +110,14 @@ class _Runs(_Asks, AgentMiddleware):
             yield _update(run.stopped)
 
 
-async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[AgentResponseUpdate]:
+async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[framework.AgentResponseUpdate]:
     """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
     updates = aiter(stream)
     while True:
         outer = run.enter()
         try:
             update = await anext(updates, None)
-        except MiddlewareTermination:
+        except framework.MiddlewareTermination:
             return
         finally:
             run.leave(outer)
@@ -141,10 +126,10 @@ async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[AgentResponseUpdate
         yield update
 
 
-class _Requests(_Asks, ChatMiddleware):
+class _Requests(_Asks, framework.ChatMiddleware):
     """Before a model call: the model is told what hooks had to say."""
 
-    async def process(self, context: ChatContext, call_next: Next) -> None:
+    async def process(self, context: framework.ChatContext, call_next: Next) -> None:
         run = steps.current_run(self._asking.hooks)
         notes = run.pop_notes() if run is not None else ""
         if notes:
@@ -152,10 +137,10 @@ class _Requests(_Asks, ChatMiddleware):
         await call_next()
 
 
-class _Calls(_Asks, FunctionMiddleware):
+class _Calls(_Asks, framework.FunctionMiddleware):
     """Around a tool call."""
 
-    async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
+    async def process(self, context: framework.FunctionInvocationContext, call_next: Next) -> None:
         run = steps.current_run(self._asking.hooks)
         if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
@@ -169,7 +154,7 @@ class _Calls(_Asks, FunctionMiddleware):
         try:
             with steps.inside(run):
                 await call_next()
-        except MiddlewareException:
+        except framework.MiddlewareException:
             raise
         except Exception as error:
             said = await steps.failed(asking, run, call, error)
@@ -177,32 +162,35 @@ class _Calls(_Asks, FunctionMiddleware):
             raise
         said = await steps.succeeded(asking, run, call, context.result, _output)
         if said.changes:
-            context.result = _result(said, context.result)
+            own = context.result
+            more = [framework.Content.from_text(note) for note in said.notes]
+            as_text = said.replaces or not isinstance(own, list)
+            context.result = said.text(_output(own)) if as_text else [*own, *more]
         return _go_on_unless_stopped(run, context)
 
 
-def _go_on_unless_stopped(run: AgentRun, context: FunctionInvocationContext) -> None:
+def _go_on_unless_stopped(run: AgentRun, context: framework.FunctionInvocationContext) -> None:
     if run.stopped is not None:
-        raise MiddlewareTermination(run.stopped, result=context.result)
+        raise framework.MiddlewareTermination(run.stopped, result=context.result)
 
 
-def _message(role: str, text: str | None) -> Message:
-    return Message(role=role, contents=[Content.from_text(text or "")])
+def _message(role: str, text: str | None) -> framework.Message:
+    return framework.Message(role=role, contents=[framework.Content.from_text(text or "")])
 
 
-def _update(text: str | None) -> AgentResponseUpdate:
-    return AgentResponseUpdate(role="assistant", contents=[Content.from_text(text or "")])
+def _update(text: str | None) -> framework.AgentResponseUpdate:
+    return framework.AgentResponseUpdate(role="assistant", contents=[framework.Content.from_text(text or "")])
 
 
-async def _once(run: AgentRun) -> AsyncIterator[AgentResponseUpdate]:
+async def _once(run: AgentRun) -> AsyncIterator[framework.AgentResponseUpdate]:
     yield _update(run.stopped)
 
 
-def _streamed(updates: AsyncIterator[AgentResponseUpdate]) -> Any:
-    return ResponseStream(updates, finalizer=AgentResponse.from_updates)
+def _streamed(updates: AsyncIterator[framework.AgentResponseUpdate]) -> Any:
+    return framework.ResponseStream(updates, finalizer=framework.AgentResponse.from_updates)
 
 
-def _continued(context: AgentContext, result: AgentResponse[Any], feedback: str) -> list[Message]:
+def _continued(context: framework.AgentContext, result: Any, feedback: str) -> list[framework.Message]:
     """What the agent is given to go on with; a session knows what was said before."""
     before = [] if context.session is not None else [*context.messages, *result.messages]
     return [*before, _message("user", feedback)]
@@ -210,13 +198,7 @@ def _continued(context: AgentContext, result: AgentResponse[Any], feedback: str)
 
 def _output(result: Any) -> Any:
     """What the tool returned, as text where it is text."""
-    if isinstance(result, Sequence) and not isinstance(result, str) and all(isinstance(one, Content) for one in result):
+    if isinstance(result, list | tuple) and all(isinstance(one, framework.Content) for one in result):
         texts = [one.text for one in result]
         return "\n".join(texts) if all(isinstance(text, str) for text in texts) else steps.plain(result)
     return steps.plain(result)
-
-
-def _result(said: CallResult, own: Any) -> Any:
-    if said.replaces or not isinstance(own, list):
-        return said.text(_output(own))
-    return [*own, *(Content.from_text(note) for note in said.notes)]

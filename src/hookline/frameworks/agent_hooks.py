@@ -43,9 +43,6 @@ _TIMEOUT = 600.0
 _FINISH = MappingProxyType({"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"})
 
 
-# -- our hooks in their hosts -------------------------------------------------------------------------------------
-
-
 class HooklineInterceptor:
     """An interceptor that asks `hooks`: `emitter.register(HooklineInterceptor(hooks))`.
 
@@ -63,12 +60,9 @@ class HooklineInterceptor:
         verdict = await self._asking.fire(event)
         if verdict.decision is Decision.ASK and self._asking.on_ask is not None:
             answer = await self._asking.ask(verdict)
-            return _wire(verdict, approved=_approves(answer))
+            allowed = answer.decision is Decision.ALLOW if isinstance(answer, Reply) else answer is True
+            return _wire(verdict, approved=allowed)
         return _wire(verdict)
-
-
-def _approves(answer: Any) -> bool:
-    return answer.decision is Decision.ALLOW if isinstance(answer, Reply) else answer is True
 
 
 def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
@@ -79,17 +73,13 @@ def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
         liftable: dict[str, Any] = {"approval": {}} if asks and approved is None and not verdict.blocked else {}
         code, message = f"hookline:{verdict.decided_by or 'hooks'}", verdict.reason or "denied by a hook"
         return {"decision": "deny", "reason": code, "message": message, **liftable, **noted}
-    change = _change(verdict)
-    return {"decision": "allow", **noted} if change is None else {"decision": "transform", "transform": change, **noted}
-
-
-def _change(verdict: Verdict) -> dict[str, Any] | None:
-    if verdict.reply.input is not None:
-        return {"path": "$target", "value": steps.plain(verdict.reply.input)}
-    if verdict.reply.output == NOTHING.output:
-        return None
-    path = "$target" if isinstance(verdict.event, PostToolUse) else "$target.content"
-    return {"path": path, "value": steps.plain(verdict.reply.output)}
+    changed, output = verdict.reply.input, verdict.reply.output
+    if changed is None and output == NOTHING.output:
+        return {"decision": "allow", **noted}
+    is_whole = changed is not None or isinstance(verdict.event, PostToolUse)
+    value = steps.plain(output if changed is None else changed)
+    change = {"path": "$target" if is_whole else "$target.content", "value": value}
+    return {"decision": "transform", "transform": change, **noted}
 
 
 def _who(context: Any) -> dict[str, Any]:
@@ -129,9 +119,6 @@ _EVENTS: dict[str, Callable[[Any], Event]] = {
     "agent_shutdown": lambda context: SessionEnd(**_who(context), reason="other"),
 }
 """What each interception point is as an event of ours."""
-
-
-# -- their interceptors in our agent ------------------------------------------------------------------------------
 
 
 class Interceptions:
@@ -186,7 +173,10 @@ class Interceptions:
         return await self._blocked_by_hooks(self._builder.agent_startup(tools_registered=self._tools))
 
     async def _input(self, event: UserPromptSubmit) -> Reply | None:
-        return await self._unchanged(self._builder.input(content=event.prompt), event.prompt, "input")
+        context = self._builder.input(content=event.prompt)
+        refused = await self._blocked_by_hooks(context)
+        changed = context["input"]["content"] != event.prompt
+        return refused or (deny("an interceptor rewrites the input, which cannot be done here") if changed else None)
 
     async def _pre_model(self, event: PreModelCall) -> Reply | None:
         messages = [dict(message) for message in event.messages]
@@ -194,11 +184,6 @@ class Interceptions:
         refused = await self._blocked_by_hooks(context)
         changed = context["messages"] != event.messages
         return refused or (deny("an interceptor rewrites the messages, which cannot be done here") if changed else None)
-
-    async def _unchanged(self, context: Any, text: str, key: str) -> Reply | None:
-        refused = await self._blocked_by_hooks(context)
-        changed = context[key]["content"] != text
-        return refused or (deny(f"an interceptor rewrites the {key}, which cannot be done here") if changed else None)
 
     async def _post_model(self, event: PostModelCall) -> Reply | None:
         calls = [dict(call) for call in event.tool_calls]
@@ -223,22 +208,19 @@ class Interceptions:
 
     async def _post_tool(self, event: PostToolUse) -> Reply | None:
         value = steps.plain(event.tool_response)
-        context = self._builder.post_tool_call(
-            call_id=event.tool_use_id, name=event.tool_name, args=steps.plain(event.tool_input), value=value,
-            duration_ms=event.duration_ms,
-        )  # fmt: skip
+        context = self._result(event, value=steps.plain(event.tool_response))
         refused = await self._blocked_by_hooks(context, ends=False)
         if refused is not None:
             return replace_output(f"blocked: {refused.reason}")  # a denied result never reaches the model
         result = context["tool_result"]["value"]
-        return replace_output(result) if result != steps.plain(event.tool_response) else None
+        return replace_output(result) if result != value else None
+
+    def _result(self, event: PostToolUse | PostToolUseFailure, **fields: Any) -> Any:
+        call = {"call_id": event.tool_use_id, "name": event.tool_name, "args": steps.plain(event.tool_input)}
+        return self._builder.post_tool_call(**call, duration_ms=event.duration_ms, **fields)
 
     async def _failed_tool(self, event: PostToolUseFailure) -> Reply | None:
-        context = self._builder.post_tool_call(
-            call_id=event.tool_use_id, name=event.tool_name, args=steps.plain(event.tool_input), value=event.error,
-            is_error=True, duration_ms=event.duration_ms,
-        )  # fmt: skip
-        return await self._blocked_by_hooks(context, ends=False)
+        return await self._blocked_by_hooks(self._result(event, value=event.error, is_error=True), ends=False)
 
     async def _output(self, event: PreOutput) -> Reply | None:
         context = self._builder.output(content=event.text)

@@ -83,8 +83,6 @@ class _Guard:
             InterceptionPoint.POST_TOOL_CALL: self._after_tool,
         }
 
-    # -- the run -------------------------------------------------------------------------------------------------
-
     def _input(self, context: Any) -> None:
         """A crew or a flow starts, and its inputs are known; an agent alone is asked with its first request."""
         work = context.crew or context.flow
@@ -137,11 +135,11 @@ class _Guard:
             self._end(work, None)  # it was given other work before, which failed
         run = self._runs.get(id(work))
         if run is None:
-            run = self._begin(work, _last_message(context), getattr(context.agent, "role", None))
+            messages = reversed(getattr(context, "messages", None) or ())
+            prompt = next((steps.text_of(one["content"]) for one in messages if one.get("role") == "user"), "")
+            run = self._begin(work, prompt, getattr(context.agent, "role", None))
             self._executors[id(work)] = executor
         return run
-
-    # -- a model call --------------------------------------------------------------------------------------------
 
     def _before_model(self, context: Any) -> None:
         run = self._run_of(context)
@@ -170,8 +168,6 @@ class _Guard:
         if alone and (answer is None or _is_final(context, answer)):
             self._end(context.agent, None)
         return changed
-
-    # -- a tool call ---------------------------------------------------------------------------------------------
 
     def _before_tool(self, context: Any) -> None:
         run = self._run_of(context)
@@ -212,11 +208,6 @@ def _prompt(work: Any, inputs: dict[str, Any] | None) -> str:
     for name, value in inputs.items():
         texts = [text.replace(f"{{{name}}}", str(value)) for text in texts]
     return "\n".join([*texts, steps.text_of(unused)] if unused else texts)
-
-
-def _last_message(context: Any) -> str:
-    messages = getattr(context, "messages", None) or ()
-    return next((steps.text_of(one["content"]) for one in reversed(messages) if one.get("role") == "user"), "")
 
 
 def _is_final(context: Any, answer: str) -> bool:

@@ -94,8 +94,6 @@ class HooklinePlugin(BasePlugin):
             plugins.remove(self)
             plugins.insert(0, self)
 
-    # -- the run -------------------------------------------------------------------------------------------------
-
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
         self._take_places(invocation_context.plugin_manager.plugins)
         invocation = self._invocations.of(invocation_context)
@@ -154,8 +152,6 @@ class HooklinePlugin(BasePlugin):
         if run is not invocation.run:
             invocation.agents.pop(agent.name, None)
 
-    # -- a model call --------------------------------------------------------------------------------------------
-
     async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
         run = self._invocations.run_of(callback_context)
@@ -173,17 +169,16 @@ class HooklinePlugin(BasePlugin):
         ADK calls the model again after an answer that ends with the result of code it ran: that is how a hook's
         feedback travels; `before_model_callback` turns it into a message of the user.
         """
-        if not _is_final(llm_response):
+        parts = (llm_response.content.parts if llm_response.content else None) or []
+        if not parts or llm_response.partial or any(part.function_call for part in parts):
             return None
         run = self._invocations.run_of(callback_context)
         feedback = await steps.finish(self._asking, run, _text(llm_response.content))
         if feedback is None:
             return None
         result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + feedback)
-        parts = [*(llm_response.content.parts or ()), types.Part(code_execution_result=result)]
-        return llm_response.model_copy(update={"content": types.Content(role="model", parts=parts)})
-
-    # -- a tool call ---------------------------------------------------------------------------------------------
+        content = types.Content(role="model", parts=[*parts, types.Part(code_execution_result=result)])
+        return llm_response.model_copy(update={"content": content})
 
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
@@ -205,7 +200,8 @@ class HooklinePlugin(BasePlugin):
         if begun is None:
             return None
         call, run = begun
-        if isinstance(result, dict) and _is_mcp_error(tool, result):
+        is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
+        if is_mcp and isinstance(result, dict) and (result.get("isError") or result.get("is_error")):
             said = await steps.failed(self._asking, run, call, steps.text_of(result.get("content")))
         else:
             said = await steps.succeeded(self._asking, run, call, result)
@@ -218,11 +214,9 @@ class HooklinePlugin(BasePlugin):
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        begun = self._invocations.calls.leave(tool_context)
-        if begun is not None:
+        if begun := self._invocations.calls.leave(tool_context):
             call, run = begun
-            said = await steps.failed(self._asking, run, call, error)
-            run.notes += said.notes
+            run.notes += (await steps.failed(self._asking, run, call, error)).notes
         return None
 
 
@@ -237,23 +231,12 @@ class _Last(BasePlugin):
         return await self._owner.judge_call(tool, tool_args, tool_context)
 
 
-def _is_mcp_error(tool: Any, result: dict[str, Any]) -> bool:
-    """Whether a result is that of an MCP server which says that the tool failed, in either spelling."""
-    is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
-    return is_mcp and bool(result.get("isError") or result.get("is_error"))
-
-
 def _text(content: types.Content | None) -> str:
     return "\n".join(part.text for part in (content.parts if content else None) or () if part.text)
 
 
 def _content(role: str, text: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
-
-
-def _is_final(response: LlmResponse) -> bool:
-    parts = (response.content.parts if response.content else None) or ()
-    return bool(parts) and not response.partial and not any(part.function_call for part in parts)
 
 
 def _with_feedback(content: types.Content) -> list[types.Content]:

@@ -212,7 +212,9 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _begin(self, asking: HookClient, state: Any) -> Update:
         run = self._new_run()
         messages = state["messages"]
-        prompts = _prompts(messages)
+        # what the user added for this run: the messages since the model last spoke
+        since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
+        prompts = [one for one in messages[since:] if isinstance(one, HumanMessage)]
         resumed = len(messages) > len(prompts)
         update = {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
         if await steps.begin(asking, run, "\n".join(steps.text_of(one.content) for one in prompts), resumed=resumed):
@@ -310,12 +312,6 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 def _thread() -> str | None:
     thread = get_config().get("configurable", {}).get("thread_id")
     return None if thread is None else str(thread)
-
-
-def _prompts(messages: list[Any]) -> list[Any]:
-    """The messages that the user added for this run: those since the model last spoke."""
-    since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
-    return [one for one in messages[since:] if isinstance(one, HumanMessage)]
 
 
 def _is_final(state: Any) -> bool:

@@ -166,7 +166,9 @@ class _Guard:
         run.agent_type = agent.name
         record.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-        admitted = await steps.begin(self.asking, run, _prompt(items), resumed=not all(map(_is_user, items)))
+        since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)  # the model last spoke
+        prompt = "\n".join(steps.text_of(item["content"]) for item in items[since:])
+        admitted = await steps.begin(self.asking, run, prompt, resumed=since > 0)
         if not admitted:
             await steps.end(self.asking, run)
         return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
@@ -295,12 +297,6 @@ def _arguments(raw: str) -> dict[str, Any]:
     except ValueError:
         value = raw
     return value if isinstance(value, dict) else {"input": value}
-
-
-def _prompt(items: list[Any]) -> str:
-    """What the user said since the model last spoke."""
-    since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)
-    return "\n".join(steps.text_of(item["content"]) for item in items[since:])
 
 
 def _is_user(item: Any) -> bool:

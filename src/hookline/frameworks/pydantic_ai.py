@@ -68,8 +68,6 @@ class HooklineCapability(AbstractCapability[Any]):
         mine.__dict__.update(_run=run, _calls=_Calls(self._asking, run))
         return mine
 
-    # -- the run -------------------------------------------------------------------------------------------------
-
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
         run, asking = self._run, self._asking
         model = getattr(ctx.model, "model_name", None)
@@ -108,8 +106,6 @@ class HooklineCapability(AbstractCapability[Any]):
         feedback = await steps.finish(self._asking, self._run, steps.text_of(steps.plain(result.data.output)))
         return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
-    # -- a tool call ---------------------------------------------------------------------------------------------
-
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
     ) -> Any:
@@ -147,15 +143,13 @@ class HooklineCapability(AbstractCapability[Any]):
         await self._calls.failed(call.tool_call_id, error)
         raise error
 
-    # -- an output function, which the model calls with its last answer ---------------------------------------------
-
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
         if not output_context.has_function:
             return await handler(output)
         return await self._calls.around(_output_id(output_context), handler, output)
 
     async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
-        """It is judged like a tool; the model reads why it was refused, and answers again."""
+        """An output function, which the model calls with its last answer, is judged like a tool, too."""
         if not output_context.has_function:
             return output
         run, use_id = self._run, _output_id(output_context)

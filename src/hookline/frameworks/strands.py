@@ -14,15 +14,7 @@ from hookline.frameworks.steps import AgentRun, HookClient, PendingCalls
 
 require("strands")
 
-from strands.hooks import (
-    AfterInvocationEvent,
-    AfterToolCallEvent,
-    AfterToolsEvent,
-    BeforeInvocationEvent,
-    BeforeToolCallEvent,
-    HookProvider,
-    HookRegistry,
-)
+from strands import hooks as strands_hooks
 from strands.hooks.registry import HookOrder
 
 __all__ = ["HooklineProvider"]
@@ -30,7 +22,7 @@ __all__ = ["HooklineProvider"]
 _FINISHED = ("end_turn", "stop_sequence", "tool_use")  # the last: with a tool's result, or with structured output
 
 
-class HooklineProvider(HookProvider):
+class HooklineProvider(strands_hooks.HookProvider):
     """Sends a Strands agent's prompts, tool calls and endings through `hooks`.
 
     A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
@@ -44,34 +36,34 @@ class HooklineProvider(HookProvider):
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
         self._calls = PendingCalls()
 
-    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+    def register_hooks(self, registry: strands_hooks.HookRegistry, **kwargs: Any) -> None:
         """Last before a tool is called and first after it, so that hooks judge what really runs."""
-        registry.add_callback(BeforeInvocationEvent, self._before_invocation)
-        registry.add_callback(AfterInvocationEvent, self._after_invocation)
-        registry.add_callback(BeforeToolCallEvent, self._before_tool, order=HookOrder.SDK_LAST)
-        registry.add_callback(AfterToolCallEvent, self._after_tool, order=HookOrder.SDK_FIRST)
-        registry.add_callback(AfterToolsEvent, self._after_tools)
+        registry.add_callback(strands_hooks.BeforeInvocationEvent, self._before_invocation)
+        registry.add_callback(strands_hooks.AfterInvocationEvent, self._after_invocation)
+        registry.add_callback(strands_hooks.BeforeToolCallEvent, self._before_tool, order=HookOrder.SDK_LAST)
+        registry.add_callback(strands_hooks.AfterToolCallEvent, self._after_tool, order=HookOrder.SDK_FIRST)
+        registry.add_callback(strands_hooks.AfterToolsEvent, self._after_tools)
 
-    # -- the run -------------------------------------------------------------------------------------------------
-
-    async def _before_invocation(self, event: BeforeInvocationEvent) -> None:
+    async def _before_invocation(self, event: strands_hooks.BeforeInvocationEvent) -> None:
         if event.agent in self._runs:
             return  # a hook sent the agent back to work: the run goes on
         run = self._runs[event.agent] = self._new_run(event.agent)
-        prompt = "\n".join(_text(message["content"]) for message in event.messages or ())
+        texts = [[block["text"] for block in one["content"] if "text" in block] for one in event.messages or ()]
+        prompt = "\n".join(map("\n".join, texts))
         if not await steps.begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
         notes = run.pop_notes()
         if notes:
-            event.messages = _with_text(event.messages or [], notes)
+            *earlier, last = event.messages or [{"role": "user", "content": []}]
+            event.messages = [*earlier, {**last, "content": [*last["content"], {"text": notes}]}]
 
     def _new_run(self, agent: Any) -> AgentRun:
         manager = getattr(agent, "_session_manager", None)
         session = getattr(manager, "session_id", None) or self._sessions.setdefault(agent, str(uuid4()))
         return self._asking.new_run(session_id=session, agent=agent.name)
 
-    async def _after_invocation(self, event: AfterInvocationEvent) -> None:
+    async def _after_invocation(self, event: strands_hooks.AfterInvocationEvent) -> None:
         run = self._runs.get(event.agent)
         if run is None:
             return
@@ -84,9 +76,7 @@ class HooklineProvider(HookProvider):
         error = sys.exception() if event.result is None and not run.refused else None
         await steps.end(self._asking, run, error)
 
-    # -- a tool call ---------------------------------------------------------------------------------------------
-
-    async def _before_tool(self, event: BeforeToolCallEvent) -> None:
+    async def _before_tool(self, event: strands_hooks.BeforeToolCallEvent) -> None:
         use = event.tool_use
         run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
         arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
@@ -98,7 +88,7 @@ class HooklineProvider(HookProvider):
             use = event.tool_use = {**use, "input": call.arguments}
         self._calls.enter(use, call, run)
 
-    async def _after_tool(self, event: AfterToolCallEvent) -> None:
+    async def _after_tool(self, event: strands_hooks.AfterToolCallEvent) -> None:
         begun = self._calls.leave(event.tool_use)
         if begun is None:
             return
@@ -112,22 +102,10 @@ class HooklineProvider(HookProvider):
             body = [{"text": steps.text_of(said.output)}] if said.replaces else content
             event.result = {**result, "content": [*body, *({"text": note} for note in said.notes)]}
 
-    async def _after_tools(self, event: AfterToolsEvent) -> None:
+    async def _after_tools(self, event: strands_hooks.AfterToolsEvent) -> None:
         run = self._runs.get(event.agent)
         if run is not None and run.stopped is not None:
             event.end_turn = run.stopped
-
-
-def _text(content: Any) -> str:
-    return "\n".join(block["text"] for block in content if "text" in block)
-
-
-def _with_text(messages: Any, text: str) -> Any:
-    """The messages with a text at the end of the last one."""
-    if not messages:
-        return [{"role": "user", "content": [{"text": text}]}]
-    last = messages[-1]
-    return [*messages[:-1], {**last, "content": [*last["content"], {"text": text}]}]
 
 
 def _output(content: Any) -> Any:

@@ -8,19 +8,9 @@ from hookline.core.hooks.tools import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG
 from hookline.hosts import shapes
-from hookline.hosts.host import Config, HookEntry, Host, ProofRecipe, ServerFile, World, hook
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, hook
 
 _PRE = "PreToolUse"
-
-
-def _entry(entry: HookEntry) -> dict[str, Any]:
-    return {"hooks": [{**hook(entry), **({"onFailure": "block"} if entry.gate else {})}]}
-
-
-def _env(world: World) -> dict[str, str]:
-    return {"ANTHROPIC_BASE_URL": world.url, "ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CONFIG_DIR": str(world.home / ".claude")}  # fmt: skip
 
 
 def _heard(event: str) -> dict[str, Any]:
@@ -54,7 +44,8 @@ CLAUDE = Host(
                        beyond="connectors of claude.ai and servers of plugins have no entry"),
     config=Config(
         user=".claude/settings.json", project=".claude/settings.json", local=".claude/settings.local.json",
-        home_env="CLAUDE_CONFIG_DIR", longest=590, entry=_entry,
+        home_env="CLAUDE_CONFIG_DIR", longest=590,
+        entry=lambda entry: {"hooks": [{**hook(entry), **({"onFailure": "block"} if entry.gate else {})}]},
     ),
     subagents=True,
     notes=(
@@ -69,7 +60,10 @@ CLAUDE = Host(
     proof=ProofRecipe(
         argv=lambda world, prompt: ["-p", prompt, "--allowedTools=Bash,Write,Read,Edit", "--model",
                                     "claude-sonnet-4-5"],
-        env=_env, bash=shapes.command_call("Bash", description="x"), write=shapes.file_call("Write"),
+        env=lambda world: {"ANTHROPIC_BASE_URL": world.url, "ANTHROPIC_API_KEY": "none", "DISABLE_TELEMETRY": "1",
+                           "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
+                           "CLAUDE_CONFIG_DIR": str(world.home / ".claude")},
+        bash=shapes.command_call("Bash", description="x"), write=shapes.file_call("Write"),
         copies=(".claude/settings.json",), project_copies=(".claude/settings.json", ".claude/settings.local.json"),
         spawn=shapes.prompt_call("Agent", run_in_background=False, **shapes.GENERAL)),
 )  # fmt: skip

@@ -53,11 +53,7 @@ def _edits(world: World) -> list[FileEdit]:
     return [FileEdit(".codex/config.toml", values, without=("profile",))]  # a profile would choose another model
 
 
-def _write(file: str) -> tuple[str, Any]:
-    patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch"
-    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF"}
-
-
+_PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\nEOF"
 _FILES = (".codex/hooks.json", ".codex/config.toml")
 
 CODEX = Host(
@@ -107,7 +103,8 @@ CODEX = Host(
     proof=ProofRecipe(
         argv=lambda world, prompt: ["exec", "--skip-git-repo-check", prompt],
         env=lambda world: {"FAKE_KEY": "none", "CODEX_HOME": str(world.home / ".codex")},
-        edits=_edits, bash=lambda command: ("exec_command", {"cmd": command}), write=_write,
+        edits=_edits, bash=lambda command: ("exec_command", {"cmd": command}),
+        write=lambda file: ("exec_command", {"cmd": _PATCH.format(file)}),
         copies=_FILES, project_copies=_FILES, spawn=prompt_call("multi_agent_v1::spawn_agent", "message"),
         trust=TrustedFolders(".codex/config.toml", "table", ("projects", "trust_level"), "trusted", inherits=False,
                              unlisted=True)),

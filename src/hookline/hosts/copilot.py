@@ -6,7 +6,7 @@ from typing import Any
 
 from hookline.events import Event, UserPromptSubmit
 from hookline.hosts import shapes
-from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, TrustedFolders
 
 _PRE = "PreToolUse"
 _FILE = {"path": "file_path", "file_text": "content"}
@@ -27,13 +27,6 @@ def _with_prompt(text: str, event: Event | None) -> dict[str, Any]:
     """Context goes into the prompt itself: that is the only thing of a prompt's answer that the model reads."""
     prompt = event.prompt if isinstance(event, UserPromptSubmit) else ""
     return {"modifiedPrompt": f"{prompt}\n\n{text}"}
-
-
-def _env(world: World) -> dict[str, str]:
-    return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{world.url}/v1",
-            "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "fake-model",
-            "COPILOT_HOME": str(world.home / ".copilot"), "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
-            "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000"}  # fmt: skip
 
 
 COPILOT = Host(
@@ -80,7 +73,12 @@ COPILOT = Host(
         "after 8 times in a row it stops although a hook sends it back to work",
     ),
     proof=ProofRecipe(
-        argv=lambda world, prompt: ["--allow-all-tools", "--no-auto-update", "-p", prompt], env=_env,
+        argv=lambda world, prompt: ["--allow-all-tools", "--no-auto-update", "-p", prompt],
+        env=lambda world: {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{world.url}/v1",
+                           "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "fake-model",
+                           "COPILOT_HOME": str(world.home / ".copilot"),
+                           "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
+                           "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000"},
         bash=shapes.command_call("bash", description="x"), write=shapes.file_call("create", "path", "file_text"),
         copies=(".copilot/hooks",), project_copies=(".github/hooks",),
         spawn=shapes.prompt_call("task", name="x", description="x", agent_type="general-purpose", mode="sync"),

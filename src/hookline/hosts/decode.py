@@ -65,9 +65,6 @@ def original(event: Event) -> Mapping[str, Any]:
     return kept if isinstance(kept, Mapping) else {}
 
 
-# -- tools --------------------------------------------------------------------------------------------------------
-
-
 def tool_row(host: Host, name: Any, given: Any) -> Tool | None:
     """The row of a tool, or of its variant."""
     row = host.tools.get(name) if isinstance(name, str) else None
@@ -222,9 +219,6 @@ def native_input(host: Host, event: Event, changed: Mapping[str, Any]) -> dict[s
     if host.roams and "cwd" not in before:
         renamed.pop("cwd", None)
     return renamed
-
-
-# -- tools that are not in a host's table -----------------------------------------------------------------------------
 
 
 def unknown_offers(host: Host, offered: Iterable[str], servers: Iterable[str] = ()) -> list[str]:

@@ -177,9 +177,6 @@ def _wants_text(template: Any) -> bool:
     return template == TEXT or isinstance(template, Exit | Plain)
 
 
-# -- bytes --------------------------------------------------------------------------------------------------------
-
-
 def _respond(host: Host, reply: Reply, event: Event | None, parts: list[Part], missing: Iterable[str] = ()) -> Response:
     body: dict[str, Any] = {}
     for template, value in parts:

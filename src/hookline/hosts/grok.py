@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import EventError
 from hookline.hosts import shapes
-from hookline.hosts.host import Config, FileEdit, Host, ProofRecipe, ServerFile, Tool, TrustedFolders, World
+from hookline.hosts.host import Config, FileEdit, Host, ProofRecipe, ServerFile, Tool, TrustedFolders
 from hookline.hosts.shapes import joined_by
 
 _PRE = "PreToolUse"
@@ -18,15 +17,6 @@ def _unwrap(payload: dict[str, Any]) -> dict[str, Any]:
     if payload.get("toolInputTruncated"):
         raise EventError("Grok: the call is too long and arrived cut; what is missing cannot be judged")
     return payload
-
-
-def _is_own(payload: Mapping[str, Any]) -> bool:
-    return "hookEventName" in payload and "workspaceRoot" in payload
-
-
-def _edits(world: World) -> list[FileEdit]:
-    model = {"model": "fake-model", "base_url": f"{world.url}/v1", "name": shapes.NAME, "api_key": "none"}
-    return [FileEdit(".grok/config.toml", {("model", shapes.NAME): model})]
 
 
 GROK = Host(
@@ -68,10 +58,12 @@ GROK = Host(
         "after 8 times in a row it stops although a hook sends it back to work",
     ),
     borrows=("claude", "cursor"),
-    recognize=_is_own,
+    recognize=lambda payload: "hookEventName" in payload and "workspaceRoot" in payload,
     proof=ProofRecipe(
         argv=lambda world, prompt: ["-m", shapes.NAME, "--always-approve", "-p", prompt],
-        env=lambda world: {"XAI_API_KEY": "none"}, edits=_edits,
+        env=lambda world: {"XAI_API_KEY": "none"},
+        edits=lambda world: [FileEdit(".grok/config.toml", {("model", shapes.NAME): {
+            "model": "fake-model", "base_url": f"{world.url}/v1", "name": shapes.NAME, "api_key": "none"}})],
         bash=shapes.command_call("run_terminal_command", description="x"), write=shapes.file_call("write"),
         copies=(".grok/hooks", ".grok/config.toml", ".claude/settings.json", ".cursor/hooks.json"),
         project_copies=(".grok/hooks",), spawn=shapes.prompt_call("spawn_subagent", description="x", background=False),

@@ -53,13 +53,6 @@ def _plugin(entries: list[HookEntry]) -> str:
     return head + "".join(texts.get(entry.event, "") for entry in entries) + "});\n"
 
 
-def _env(world: World) -> dict[str, str]:
-    home = world.home
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
-            "XDG_CONFIG_HOME": str(home / ".config"), "XDG_DATA_HOME": str(home / ".local/share"),
-            "XDG_CACHE_HOME": str(home / ".cache"), "XDG_STATE_HOME": str(home / ".local/state")}  # fmt: skip
-
-
 _SETTINGS = ".config/opencode/opencode.json"
 
 
@@ -105,7 +98,12 @@ OPENCODE = Host(
         "a refused prompt ends the run with exit code 1",
     ),
     proof=ProofRecipe(
-        argv=lambda world, prompt: ["run", prompt], env=_env, edits=_edits,
+        argv=lambda world, prompt: ["run", prompt], edits=_edits,
+        env=lambda world: {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1",
+                           "XDG_CONFIG_HOME": str(world.home / ".config"),
+                           "XDG_DATA_HOME": str(world.home / ".local/share"),
+                           "XDG_CACHE_HOME": str(world.home / ".cache"),
+                           "XDG_STATE_HOME": str(world.home / ".local/state")},
         bash=shapes.command_call("bash", description="x"), write=shapes.file_call("write", "filePath"),
         copies=(_SETTINGS, ".config/opencode/plugin"), project_copies=(".opencode/plugin",),
         spawn=shapes.prompt_call("task", description="x", subagent_type="general"), servers=_SETTINGS,

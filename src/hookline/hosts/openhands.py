@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, World, mcp_name, nested
-from hookline.hosts.shapes import BASH, DENY, GENERAL, command_call, file_call, prompt_call, same
+from hookline.hosts.host import Config, Host, ProofRecipe, ServerFile, Tool, mcp_name, nested
+from hookline.hosts.shapes import BASH, DENY, GENERAL, READ_PATH, command_call, file_call, prompt_call, same
 
 _EDIT = {"path": "file_path", "old_str": "old_string", "new_str": "new_string"}
-_VIEW = Tool("Read", {"path": "file_path"})
 
 
 def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -20,11 +19,6 @@ def _mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 _RISK = {"security_risk": "LOW", "summary": "x"}
-
-
-def _env(world: World) -> dict[str, str]:
-    return {"LLM_API_KEY": "none", "LLM_BASE_URL": f"{world.url}/v1", "LLM_MODEL": "openai/gpt-4.1",
-            "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}  # fmt: skip
 
 
 OPENHANDS = Host(
@@ -41,8 +35,8 @@ OPENHANDS = Host(
     names={"working_dir": "cwd", "message": "prompt"},
     tools={"terminal": BASH, "execute_bash": BASH,
            "file_editor": Tool("Edit", _EDIT, by="command", variants={
-               "view": _VIEW, "create": Tool("Write", {"path": "file_path", "file_text": "content"})}),
-           "str_replace_editor": Tool("Edit", _EDIT, by="command", variants={"view": _VIEW}),
+               "view": READ_PATH, "create": Tool("Write", {"path": "file_path", "file_text": "content"})}),
+           "str_replace_editor": Tool("Edit", _EDIT, by="command", variants={"view": READ_PATH}),
            "apply_patch": Tool("Edit", patch="patch"), "task": Tool("Agent"), "delegate": Tool("Agent")},
     other_tools=frozenset({"finish", "think", "task_tracker"}),
     mcp=_mcp,
@@ -59,7 +53,9 @@ OPENHANDS = Host(
     ),
     proof=ProofRecipe(
         argv=lambda world, prompt: ["--headless", "--json", "--always-approve", "--override-with-envs", "-t", prompt],
-        env=_env, bash=command_call("terminal", **_RISK),
+        env=lambda world: {"LLM_API_KEY": "none", "LLM_BASE_URL": f"{world.url}/v1", "LLM_MODEL": "openai/gpt-4.1",
+                           "OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        bash=command_call("terminal", **_RISK),
         write=file_call("file_editor", "path", "file_text", command="create", **_RISK),
         copies=(".openhands/hooks.json",), project_copies=(".openhands/hooks.json",),
         ending=(("finish", {"message": "all done", "summary": "x"}),),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import or_
 from os.path import realpath
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from hookline.core.engine import Verdict
+from hookline.core.engine import HookSet
 from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError
 from hookline.events import Event
@@ -22,21 +22,11 @@ from hookline.hosts.host import Host, Response, able
 from hookline.replies import NOTHING, Reply, deny
 
 
-class FiresInTime(Protocol):
-    """Hooks that can be asked."""
-
-    def fire(self, event: Event, deadline: float | None = None) -> Awaitable[Verdict]:
-        """One verdict on an event."""
-        ...
-
-
 async def serve(
-    hooks: FiresInTime, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None,
+    hooks: HookSet, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None,
     note: Callable[[tuple[Event, ...], Reply], None] | None = None,
 ) -> Response:  # fmt: skip
-    """The hooks' answer to a host, in its words; `event` is the name under which it was asked.
-
-    `note` is told the reply.
+    """The hooks' answer to a host, in its words; `event` is the name under which it is asked, `note` is told the reply.
 
     A call that touches several files is several events: each is judged, and the strictest verdict holds for the call.
     """

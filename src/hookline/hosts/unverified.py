@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hookline.hosts import shapes
-from hookline.hosts.host import Config, Exit, HookEntry, Host, Plain, Tool
+from hookline.hosts.host import Config, Exit, Host, Plain, Tool
 from hookline.hosts.shapes import TEXT, VALUE
 
 _PRE = "PreToolUse"
@@ -24,11 +24,6 @@ def _cursor(payload: dict[str, Any]) -> dict[str, Any]:
     if isinstance(roots, list) and roots:
         payload.setdefault("cwd", roots[0])
     return payload
-
-
-def _cursor_entry(entry: HookEntry) -> dict[str, Any]:
-    hook = {"command": entry.command, "timeout": entry.timeout}
-    return {**hook, "failClosed": True} if entry.gate else hook
 
 
 CURSOR = Host(
@@ -50,10 +45,11 @@ CURSOR = Host(
     names={"conversation_id": "session_id", "tool_output": "tool_response"},
     unwrap=_cursor,
     tools={"Shell": Tool("Bash", {"working_directory": "cwd"}), "Write": Tool("Write", {"path": "file_path"}),
-           "StrReplace": Tool("Edit", {"path": "file_path"}), "Read": Tool("Read", {"path": "file_path"}),
+           "StrReplace": Tool("Edit", {"path": "file_path"}), "Read": shapes.READ_PATH,
            "Delete": Tool("Edit", {"path": "file_path"}), "Grep": shapes.GREP, "Glob": shapes.GLOB},
     config=Config(user=".cursor/hooks.json", project=".cursor/hooks.json",
-                  version=1, entry=_cursor_entry),
+                  version=1,
+                  entry=lambda entry: {**shapes.flat(entry), **({"failClosed": True} if entry.gate else {})}),
     notes=("`failClosed` is written as a second line of defence",),
 )  # fmt: skip
 
@@ -98,7 +94,7 @@ CRUSH = Host(
     event_field="event",
     tools={"bash": Tool("Bash", {"working_dir": "cwd"}), "write": shapes.WRITE, "edit": shapes.EDIT,
            "multiedit": Tool("MultiEdit"),
-           "view": shapes.READ, "grep": shapes.GREP, "glob": shapes.GLOB, "ls": Tool("LS"), "fetch": Tool("WebFetch")},
+           "view": shapes.READ, "grep": shapes.GREP, "glob": shapes.GLOB, "ls": shapes.LIST, "fetch": shapes.FETCH},
     config=Config(user=".config/crush/crush.json", project="crush.json", home_env="XDG_CONFIG_HOME", entry=shapes.flat),
 )  # fmt: skip
 
@@ -116,27 +112,23 @@ GOOSE = Host(
 )  # fmt: skip
 
 
-def _kiro_entry(entry: HookEntry) -> dict[str, Any]:
-    return {"name": f"hookline-{entry.event}", "trigger": entry.event,
-            "action": {"type": "command", "command": entry.command}, "timeout": entry.timeout,
-            "enabled": True}  # fmt: skip
-
-
 KIRO = Host(
     name="kiro",
     title="Kiro",
     command="kiro-cli",
-    events={"PreToolUse": _PRE, "PostToolUse": "PostToolUse", "UserPromptSubmit": "UserPromptSubmit", "Stop": "Stop",
-            "SessionStart": "SessionStart"},
+    events=shapes.same(_PRE, "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart"),
     aliases={"preToolUse": _PRE, "postToolUse": "PostToolUse", "userPromptSubmit": "UserPromptSubmit",
              "stop": "Stop", "agentSpawn": "SessionStart"},
     says={_PRE: {"deny": Exit(2)}, "UserPromptSubmit": {"deny": Exit(2), "context": Plain()},
           "SessionStart": {"context": Plain()}},
     tools={"execute_bash": shapes.BASH, "shell": shapes.BASH,
            "fs_write": Tool("Write", {"path": "file_path", "file_text": "content"}),
-           "str_replace": Tool("Edit", {"path": "file_path"}), "fs_read": Tool("Read", {"path": "file_path"})},
+           "str_replace": Tool("Edit", {"path": "file_path"}), "fs_read": shapes.READ_PATH},
     config=Config(user=".kiro/hooks/hookline.json", project=".kiro/hooks/hookline.json", own_file=True,
-                  version="v1", listed=True, entry=_kiro_entry),
+                  version="v1", listed=True,
+                  entry=lambda entry: {"name": f"hookline-{entry.event}", "trigger": entry.event,
+                                       "action": {"type": "command", "command": entry.command},
+                                       "timeout": entry.timeout, "enabled": True}),
 )  # fmt: skip
 
 AUGMENT = Host(
@@ -148,7 +140,7 @@ AUGMENT = Host(
     says=_BORROWED,
     names={"conversation_id": "session_id", "tool_output": "tool_response"},
     tools={"launch-process": shapes.BASH, "save-file": Tool("Write", {"path": "file_path", "file_content": "content"}),
-           "str-replace-editor": Tool("Edit", {"path": "file_path"}), "view": Tool("Read", {"path": "file_path"})},
+           "str-replace-editor": Tool("Edit", {"path": "file_path"}), "view": shapes.READ_PATH},
     config=Config(user=".augment/settings.json", project=".augment/settings.json", second=1000),
 )  # fmt: skip
 
@@ -160,8 +152,8 @@ DROID = Host(
     says={**_BORROWED, "UserPromptSubmit": {"deny": shapes.BLOCK, "context": shapes.context("UserPromptSubmit")}},
     tools={"Execute": shapes.BASH, "Create": shapes.WRITE, "Edit": Tool("Edit", {"old_str": "old_string",
            "new_str": "new_string"}),
-           "Read": shapes.READ, "Grep": shapes.GREP, "Glob": shapes.GLOB, "LS": Tool("LS"),
-           "FetchUrl": Tool("WebFetch"),
+           "Read": shapes.READ, "Grep": shapes.GREP, "Glob": shapes.GLOB, "LS": shapes.LIST,
+           "FetchUrl": shapes.FETCH,
            "ApplyPatch": Tool("Edit", patch="input")},
     config=Config(user=".factory/settings.json", project=".factory/settings.json"),
     notes=("its payloads were recorded in one run; its replies were not tried",),

@@ -27,11 +27,8 @@ def _entry(entry: HookEntry) -> dict[str, Any]:
 def _edits(world: World) -> list[FileEdit]:
     provider = {"name": NAME, "api_base": f"{world.url}/v1", "api_key_env_var": "FAKE_KEY", "backend": "generic"}
     model = {"name": "fake-model", "provider": NAME, "alias": NAME}
-    values: dict[tuple[str, ...], Any] = {
-        ("active_model",): NAME,
-        ("enable_telemetry",): False,
-        ("enable_update_checks",): False,
-    }
+    values: dict[tuple[str, ...], Any] = {("active_model",): NAME, ("enable_telemetry",): False,
+                                          ("enable_update_checks",): False}  # fmt: skip
     return [FileEdit(".vibe/config.toml", values, {"providers": provider, "models": model})]
 
 

@@ -86,7 +86,9 @@ def _losses(hook: Hook, name: str, host: Host, *, inbox: bool) -> Iterator[Enfor
         yield Enforcement(hook.name, name, "", Status.DIFFERENTLY, told)
     for kind in sorted(kinds(hook, name)):
         status, reason = _status(host, name, kind, inbox=inbox)
-        if status is Status.ENFORCED and name == "PreToolUse" and _ends_run(hook, host):
+        others = {tool.name for tool in host.tools.values()} - {"Bash"} if host.refuses_commands_only else set()
+        ends_run = others and ("mcp__" in hook.matcher.pattern or any(map(hook.matcher.matches, others)))
+        if status is Status.ENFORCED and name == "PreToolUse" and ends_run:
             status, reason = Status.DIFFERENTLY, f"{host.title} ends the run on a refused call that is not a command"
         yield Enforcement(hook.name, name, kind, status, reason)
 
@@ -101,11 +103,6 @@ def _confinement(hook: Hook, host: Host, unconfined: str) -> Enforcement:
     why = unconfined or ("" if able(host, "rewrite") else f"{host.title} cannot `rewrite` a call")
     reason = f"{why}: shell lines are judged by their text alone" if why else ""
     return Enforcement(hook.name, "PreToolUse", "confine", Status.DIFFERENTLY if why else Status.ENFORCED, reason)
-
-
-def _ends_run(hook: Hook, host: Host) -> bool:
-    others = {tool.name for tool in host.tools.values()} - {"Bash"}
-    return host.refuses_commands_only and ("mcp__" in hook.matcher.pattern or any(map(hook.matcher.matches, others)))
 
 
 def kinds(hook: Hook, event: str) -> set[str]:

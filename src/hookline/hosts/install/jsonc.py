@@ -108,9 +108,6 @@ def _container(text: str, at: int) -> Node:
     return node
 
 
-# -- edits ----------------------------------------------------------------------------------------------------------
-
-
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with `value` as a member at `path`; objects on the way are made, an old value is replaced."""
     root = parse(text)

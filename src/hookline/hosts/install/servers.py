@@ -87,9 +87,6 @@ def _unwrapped(form: ServerFile, text: str, old: files.InstallRecord | None) -> 
     return keep_form(text, lambda body: _restored(form, body, old.trust)) if old else text
 
 
-# -- JSON and TOML ---------------------------------------------------------------------------------------------------
-
-
 def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str], lost: dict[str, str]) -> str:
     """The text with new entries; `saved` gets what stood there before, `lost` why an entry stays as it is."""
     root = jsonc.parse(text) if form.kind == "json" else None
@@ -153,9 +150,6 @@ def _put(form: ServerFile, text: str, path: tuple[str, ...], old: Any, new: dict
         if old.get(field) != value:
             text = toml_edit.set_value(text, (form.key, *path, field), value)
     return text
-
-
-# -- an entry, with the gateway in front of its server ---
 
 
 def wrap(

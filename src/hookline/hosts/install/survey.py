@@ -189,9 +189,6 @@ def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSou
     return [source for source in dict.fromkeys(found) if source != own]
 
 
-# -- proofs ---------------------------------------------------------------------------------------------------------
-
-
 def load_proofs() -> dict[str, Proof]:
     """What the last proofs said, by host."""
     try:

@@ -61,17 +61,14 @@ def lookup(value: Any, path: Path) -> Any:
     return value
 
 
-# -- edits ----------------------------------------------------------------------------------------------------------
-
-
 def set_value(text: str, path: Path, value: Any) -> str:
     """The text with a value at a path of keys."""
     before = checked(text)
     if lookup(before, path) == value:
         return text
-    if any(not isinstance(lookup(before, path[:end]), dict | None) for end in range(1, len(path))):
-        raise _cannot_edit(path)
-    return _first_that_is(_changed(before, path, value), path, _ways_to_set(text, before, path, value))
+    blocked = any(not isinstance(lookup(before, path[:end]), dict | None) for end in range(1, len(path)))
+    ways = iter(()) if blocked else _ways_to_set(text, before, path, value)
+    return _first_that_is(_changed(before, path, value), path, ways)
 
 
 def remove_value(text: str, path: Path) -> str:
@@ -117,11 +114,7 @@ def _first_that_is(wanted: dict[str, Any], path: Path, ways: Iterator[str]) -> s
                 return made
         except HooklineError:
             continue
-    raise _cannot_edit(path)
-
-
-def _cannot_edit(path: Path) -> HooklineError:
-    return HooklineError(f"`{_dotted(path)}` cannot be edited here; write it as a table of its own")
+    raise HooklineError(f"`{_dotted(path)}` cannot be edited here; write it as a table of its own")
 
 
 def _ways_to_set(text: str, before: dict[str, Any], path: Path, value: Any) -> Iterator[str]:
@@ -183,9 +176,6 @@ def _drop(text: str, start: int, end: int) -> str:
     return text[: start - last] + text[end:]
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
-
-
 def _statements(text: str) -> Iterator[_Statement]:
     """Every statement of a text that can be read, in its order."""
     table: Path = ()
@@ -236,19 +226,15 @@ def _end_of_table(text: str, head: _Statement) -> int:
     return end
 
 
-# -- values ---------------------------------------------------------------------------------------------------------
-
-
 def _changed(values: dict[str, Any], path: Path, value: Any = None) -> dict[str, Any]:
     """The values with another one at a path; without it, if there is none."""
     name, *rest = path
     if rest:
         inner = values.get(name)
         return {**values, name: _changed(inner if isinstance(inner, dict) else {}, tuple(rest), value)}
-    return {
-        **{key: values[key] for key in values if key != name or value is not None},
-        **({} if value is None else {name: value}),
-    }
+    if value is None:
+        return {key: inner for key, inner in values.items() if key != name}
+    return {**values, name: value}
 
 
 def _pruned(values: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -303,16 +303,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return self._send(*speak(body, *self.model.next(body), bool(body.get("stream")) or "stream" in path))
 
     def _body(self) -> bytes:
-        length = self.headers.get("content-length")
-        data = self.rfile.read(int(length)) if length else self._chunks()
+        if length := self.headers.get("content-length"):
+            data = self.rfile.read(int(length))
+        else:
+            data = b""
+            while size := int(self.rfile.readline().strip() or b"0", 16):
+                data += self.rfile.read(size)
+                self.rfile.readline()
         return gzip.decompress(data) if self.headers.get("content-encoding") == "gzip" else data
-
-    def _chunks(self) -> bytes:
-        data = b""
-        while size := int(self.rfile.readline().strip() or b"0", 16):
-            data += self.rfile.read(size)
-            self.rfile.readline()
-        return data
 
     def _send(self, data: bytes, kind: str = "application/json", code: int = 200) -> None:
         try:

@@ -231,23 +231,27 @@ class Trial:
         calls.append(self.agent.write(str(self.place.project / f"{canary.TOKEN}-write")))
         done = self._run("please run the canaries", [ModelTurn(tools=(call,)) for call in calls])
         if not done.model.turns_asked:
-            yield Finding("agent", "cannot tell", f"{self.host.title} did not reach the model: {_last_line(done)}")
+            lines = [line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines() if line.strip()]
+            how = "it hung" if done.exit_code is None else f"exit code {done.exit_code}"
+            told = f"{how}; {lines[-1][:200]}" if lines else how
+            yield Finding("agent", "cannot tell", f"{self.host.title} did not reach the model: {told}")
             return
         notes = [json.loads(line) for line in self._notes.read_text().splitlines()[1:]]
         yield from self._fired(notes)
         if "PreToolUse" in self.ours:
             yield from (self._call(kind, done, notes) for kind in kinds)
-            yield self._written(notes)
-        yield from self._unknown_tools(done)
-        yield from self._prompt_gate()
+            asked = any(note.get("canary") == "write" for note in notes)
+            ran = "silent", "and the hooks were not asked"
+            unasked = ran if canary.ran("write", self.place.project) else ("not proven", "the agent did not try to")
+            yield Finding("a file is written", *(("fired",) if asked else unasked))
+        path = self.place.home / self.agent.servers  # has the servers that cannot be told from its own tools
+        found = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.is_file() else None
+        told = f"{self.host.title} offers it, and Hookline does not know what it does: only its input is judged"
+        for name in unknown_offers(self.host, done.model.tools, found.members if found else ()):
+            yield Finding(f"tool {name}", "unknown", told)
+        if "UserPromptSubmit" in self.ours:
+            yield self._prompt_gate()
         yield from _hooks_asked(notes)
-
-    def _written(self, notes: list[dict[str, Any]]) -> Finding:
-        if any(note.get("canary") == "write" for note in notes):
-            return Finding("a file is written", "fired")
-        ran = canary.ran("write", self.place.project)
-        return Finding("a file is written", "silent" if ran else "not proven",
-                       "and the hooks were not asked" if ran else "the agent did not try to")  # fmt: skip
 
     def _run(self, prompt: str, turns: list[ModelTurn]) -> ProgramRun:
         env = {canary.VARIABLE: str(self._notes)}
@@ -293,24 +297,12 @@ class Trial:
         told = done.model.read(canary.REASON if kind == "deny" else "fails closed")
         return Finding(what, "enforced", "refused; the model read why" if told else "refused")
 
-    def _unknown_tools(self, done: ProgramRun) -> Iterator[Finding]:
-        """The tools that the agent offers its model and that are in no table: only their input can be judged."""
-        path = self.place.home / self.agent.servers  # has the servers that cannot be told from its own tools
-        found = jsonc.lookup(jsonc.parse(path.read_text()), ("mcp",)) if path.is_file() else None
-        for name in unknown_offers(self.host, done.model.tools, found.members if found else ()):
-            told = f"{self.host.title} offers it, and Hookline does not know what it does: only its input is judged"
-            yield Finding(f"tool {name}", "unknown", told)
-
-    def _prompt_gate(self) -> Iterator[Finding]:
-        if "UserPromptSubmit" not in self.ours:
-            return
+    def _prompt_gate(self) -> Finding:
         if not able(self.host, "gate prompt"):
-            yield Finding("prompt gate", "silent", f"{self.host.title} cannot refuse a prompt")
-            return
-        done = self._run(canary.prompt("deny"), [])
-        kept = done.model.turns_asked == 0
+            return Finding("prompt gate", "silent", f"{self.host.title} cannot refuse a prompt")
+        kept = self._run(canary.prompt("deny"), []).model.turns_asked == 0
         status, told = ("enforced", "the model never saw it") if kept else ("silent", "it went through")
-        yield Finding("prompt gate", status, told)
+        return Finding("prompt gate", status, told)
 
 
 _WORDS = {"allow": "allow", "deny": "deny", "rewrite": "rewrite", "hang": "a hook hangs", "crash": "a hook crashes",
@@ -338,9 +330,3 @@ def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
     for name in known.keys() - found.keys():
         status = "not proven" if name in gates else "not tried"
         yield Finding(f"hook {name}", status, f"nothing in a proof matches `{known[name]}`")
-
-
-def _last_line(done: ProgramRun) -> str:
-    lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-    how = "it hung" if done.exit_code is None else f"exit code {done.exit_code}"
-    return f"{how}; {lines[-1][:200]}" if lines else how

@@ -110,14 +110,20 @@ def _environment(place: Workspace) -> dict[str, str]:
 def _run(
     argv: list[str], world: World, env: Mapping[str, str], limits: tuple[float, float], model: ScriptedModel
 ) -> tuple[int | None, str, str]:
-    marker = new_marker()
+    """How it ended; one that has not asked its model by the first of the limits will not do so later."""
+    marker, (first, limit) = new_marker(), limits
     process = subprocess.Popen(
         argv, cwd=world.project, env={**env, MARKER: marker}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     with _ended_after_us(process.pid, marker):
         try:
-            out, err = _output(process, limits, model)
+            try:
+                out, err = process.communicate(timeout=first)
+            except subprocess.TimeoutExpired:
+                if not model.requests or limit <= first:
+                    raise
+                out, err = process.communicate(timeout=limit - first)
             code: int | None = process.returncode
         except subprocess.TimeoutExpired:
             code = None
@@ -126,17 +132,6 @@ def _run(
         finally:
             end_all(process.pid, marker)
     return code, out.decode(errors="replace"), err.decode(errors="replace")
-
-
-def _output(process: subprocess.Popen[bytes], limits: tuple[float, float], model: ScriptedModel) -> tuple[bytes, bytes]:
-    """What a run prints; one that has not asked its model by the first of the limits will not do so later."""
-    first, limit = limits
-    try:
-        return process.communicate(timeout=first)
-    except subprocess.TimeoutExpired:
-        if not model.requests or limit <= first:
-            raise
-        return process.communicate(timeout=limit - first)
 
 
 def end_all(leader: int, marker: str) -> None:
