@@ -79,7 +79,7 @@ async def _nothing(event: object, ctx: object) -> None:
 
 async def turn() -> Measured:
     """Whole runs with few and with many turns, so that start-up cancels out: what one more turn costs each CLI."""
-    from hookline.hosts.claude_code.launch import bundled_cli
+    from hookline.hosts.claude_code.process import bundled_cli
 
     theirs = bundled_cli()
     if theirs is None:

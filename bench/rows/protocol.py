@@ -18,11 +18,10 @@ from hookline.api import Hooks
 from hookline.events import PostToolUse, PreToolUse
 from hookline.hosts.claude_code import ClaudeClient
 from hookline.hosts.claude_code.channels import HostChannel
-from hookline.hosts.claude_code.launch import bundled_cli
 from hookline.hosts.claude_code.messages import Initialize
+from hookline.hosts.claude_code.process import PeerExit, Receiver, Subprocess, bundled_cli
 from hookline.hosts.claude_code.protocol import REMEMBERED
 from hookline.hosts.claude_code.registration import plan
-from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
 
 CHUNK = 100  # lines that arrive together when callbacks are pipelined: what a full pipe holds (64 KiB)
 CALLS = 100  # tool calls of the run with the real CLI
@@ -305,7 +304,7 @@ async def _real_run() -> list[float]:
     cli = bundled_cli()
     if cli is None:
         raise Unavailable("no Claude CLI; `pip install claude-agent-sdk` brings one")
-    from hookline.hosts.claude_code.launch import Options, argv
+    from hookline.hosts.claude_code.process import Options, argv
 
     hooks = Hooks()
 

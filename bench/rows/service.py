@@ -159,7 +159,7 @@ def in_the_claude_cli() -> Times:
     `starter` is the starter's guard without its confinement, which is a cost of the line and not of the hook.
     """
     from hookline.cli.commands.init import starter
-    from hookline.hosts.claude_code.launch import bundled_cli
+    from hookline.hosts.claude_code.process import bundled_cli
 
     cli = bundled_cli()
     if cli is None:

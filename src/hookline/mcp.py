@@ -39,9 +39,11 @@ def guard(session: S, hooks: Fires, *, server: str, on_ask: OnAsk | None = None)
         if not isinstance(result, types.CallToolResult):
             return result  # the server asks for input first; the call that brings it is judged again
         if result.is_error:
-            told = await call.result_of("\n".join(_texts(result)), failed=True)
+            texts = [text for block in result.content if isinstance(text := getattr(block, "text", None), str)]
+            told = await call.result_of("\n".join(texts), failed=True)
         else:
-            told = await call.result_of(_seen(result))
+            blocks = plain(result.content) if result.structured_content is None else result.structured_content
+            told = await call.result_of(blocks)
         notes = [types.TextContent(type="text", text=note) for note in told.notes]
         if told.output is UNSET:
             return result.model_copy(update={"content": [*result.content, *notes]}) if notes else result
@@ -51,12 +53,3 @@ def guard(session: S, hooks: Fires, *, server: str, on_ask: OnAsk | None = None)
 
     session.call_tool = judged_call  # type: ignore[method-assign]
     return session
-
-
-def _seen(result: Any) -> Any:
-    """What hooks see of a result: its structure if it has one, else its blocks."""
-    return result.structured_content if result.structured_content is not None else plain(result.content)
-
-
-def _texts(result: Any) -> list[str]:
-    return [text for block in result.content if isinstance(text := getattr(block, "text", None), str)]

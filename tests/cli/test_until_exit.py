@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.claude_code.launch import bundled_cli
+from hookline.hosts.claude_code.process import bundled_cli
 from tests import forked
 from tests.hosts.claude_code.conftest import api
 from tests.hosts.claude_code.hosts import Stage, stage_for

@@ -26,7 +26,7 @@ from hookline.core.engine import Notice
 from hookline.events.tools import ToolEvent
 from hookline.guards.permissions import read_rules
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
-from hookline.hosts.claude_code.launch import bundled_cli
+from hookline.hosts.claude_code.process import bundled_cli
 from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.claude_code.hosts import Stage, stage_for

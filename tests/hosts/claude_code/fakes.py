@@ -21,8 +21,8 @@ from hookline.hosts.claude_code.messages import (
     UserMessage,
     message,
 )
+from hookline.hosts.claude_code.process import PeerExit, Receiver
 from hookline.hosts.claude_code.protocol import Connection
-from hookline.hosts.claude_code.transport import PeerExit, Receiver
 
 TODAY = {"hooks_applied": True, "hook_on_failure_supported": True, "claude_code_version": "2.1.325"}
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}

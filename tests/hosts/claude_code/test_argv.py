@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hookline.hosts.claude_code.launch import BASE, Options, argv
+from hookline.hosts.claude_code.process import BASE, Options, argv
 
 
 def test_nothing_said_is_the_bare_command() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hookline.cli.commands.init import starter
 from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.hosts.claude_code import ClaudeClient, query
-from hookline.hosts.claude_code.launch import bundled_cli
+from hookline.hosts.claude_code.process import bundled_cli
 from tests.hosts.claude_code.hosts import stage_for
 from tests.sandbox import escapes
 

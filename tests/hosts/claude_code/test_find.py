@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hookline.errors import CliNotFound
-from hookline.hosts.claude_code import launch
-from hookline.hosts.claude_code.launch import Cli, bundled_cli, find_cli, parse_version, too_old, version_of
+from hookline.hosts.claude_code import process
+from hookline.hosts.claude_code.process import Cli, bundled_cli, find_cli, parse_version, too_old, version_of
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_then_the_copy_in_the_official_sdk() -> None:
 
 def test_none_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error lists where it looked and how to get one."""
-    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    monkeypatch.setattr(process, "find_spec", lambda name: None)
 
     with pytest.raises(CliNotFound, match=r"npm install.*pip install claude-agent-sdk.*cli="):
         find_cli(None, {"PATH": ""})

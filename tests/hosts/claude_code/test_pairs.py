@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.claude_code.launch import bundled_cli
+from hookline.hosts.claude_code.process import bundled_cli
 from tests.hosts.claude_code.hosts import HOSTS, Seen, Stage, missing, stage_for
 from tests.hosts.claude_code.scenarios import SCENARIOS, Scenario
 

@@ -11,7 +11,7 @@ from hookline.api import Hooks
 from hookline.errors import CliDied, RequestRefused
 from hookline.events import PermissionRequest, PreToolUse, SessionEnd, SessionStart, Stop
 from hookline.hosts.claude_code import AssistantMessage, CanUseTool, ClaudeClient, ResultMessage, query
-from hookline.hosts.claude_code.launch import bundled_cli
+from hookline.hosts.claude_code.process import bundled_cli
 from hookline.replies import Reply, context, deny
 from tests.hosts.claude_code.hosts import Stage, stage_for
 from tests.hosts.claude_code.scenarios import BASH

@@ -11,7 +11,7 @@ import pytest
 
 from hookline.errors import CliDied, CliNotFound, CliProtocolError, CliSilent
 from hookline.hosts.claude_code import ClaudeClient, client
-from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess
+from hookline.hosts.claude_code.process import PeerExit, Receiver, Subprocess
 
 INITIALIZED = """
 import json, sys, time

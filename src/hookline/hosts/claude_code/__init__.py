@@ -1,7 +1,6 @@
 """The Claude CLI's control protocol, both ends."""
 
 from hookline.hosts.claude_code.client import ClaudeClient, query
-from hookline.hosts.claude_code.launch import Cli, Options, find_cli
 from hookline.hosts.claude_code.mcp import Tool, ToolServer, tool
 from hookline.hosts.claude_code.messages import (
     AssistantMessage,
@@ -13,8 +12,8 @@ from hookline.hosts.claude_code.messages import (
     SystemMessage,
     UserMessage,
 )
+from hookline.hosts.claude_code.process import Cli, Options, PeerExit, Receiver, Subprocess, Transport, find_cli
 from hookline.hosts.claude_code.registration import for_sdk
-from hookline.hosts.claude_code.transport import PeerExit, Receiver, Subprocess, Transport
 
 __all__ = [
     "AssistantMessage",

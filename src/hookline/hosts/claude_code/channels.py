@@ -21,23 +21,11 @@ from msgspec import Raw
 
 from hookline.core.engine import HookSet
 from hookline.errors import BadLine, ClaudeError, CliDied, CliProtocolError, CliSilent, HostGone, RequestRefused
+from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.mcp import InProcess
-from hookline.hosts.claude_code.messages import (
-    ControlCancel,
-    ControlRequest,
-    Failure,
-    Message,
-    OtherRequest,
-    Request,
-    ResultMessage,
-    Success,
-    SystemMessage,
-    UserMessage,
-    Violation,
-)
+from hookline.hosts.claude_code.process import PeerExit, Transport
 from hookline.hosts.claude_code.protocol import LINE_LIMIT, Connection
 from hookline.hosts.claude_code.requests import Answering, CanUse
-from hookline.hosts.claude_code.transport import PeerExit, Transport
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
@@ -52,24 +40,24 @@ class Channel:
 
     def __init__(self, connection: Connection, write: Callable[[bytes], None]) -> None:
         self._connection, self._write = connection, write
-        self._asked: dict[str, asyncio.Future[Success | Failure]] = {}
+        self._asked: dict[str, asyncio.Future[wire.Success | wire.Failure]] = {}
 
-    async def exchange(self, request: Request | OtherRequest) -> Success | Failure:
+    async def exchange(self, request: wire.Request | wire.OtherRequest) -> wire.Success | wire.Failure:
         """The peer's answer; cancelling this takes the question back."""
         asked = self._connection.ask(request)
         line = self._connection.send(asked)  # raises for a callback that a second `initialize` took away
-        future: asyncio.Future[Success | Failure] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[wire.Success | wire.Failure] = asyncio.get_running_loop().create_future()
         self._asked[asked.request_id] = future
         self._write(line)
         try:
             return await future
         except asyncio.CancelledError:
-            self._write(self._connection.send(ControlCancel(asked.request_id)))
+            self._write(self._connection.send(wire.ControlCancel(asked.request_id)))
             raise
         finally:
             del self._asked[asked.request_id]
 
-    def _answered(self, answer: Success | Failure) -> None:
+    def _answered(self, answer: wire.Success | wire.Failure) -> None:
         future = self._asked.get(answer.request_id)
         if future is not None and not future.done():
             future.set_result(answer)
@@ -89,17 +77,17 @@ class CliChannel(Channel):
 
     def __init__(self, write: Callable[[bytes], None], *, also: Collection[str] = ()) -> None:
         super().__init__(Connection("cli", also=also), write)
-        self._said: asyncio.Queue[ControlRequest | UserMessage | None] = asyncio.Queue()
+        self._said: asyncio.Queue[wire.ControlRequest | wire.UserMessage | None] = asyncio.Queue()
         self.gone: bool = False
 
     def received(self, data: bytes) -> None:
         """Take bytes from the host."""
         for message in self._connection.receive(data):
-            if isinstance(message, Success | Failure):
+            if isinstance(message, wire.Success | wire.Failure):
                 self._answered(message)
-            elif isinstance(message, ControlRequest | UserMessage):
+            elif isinstance(message, wire.ControlRequest | wire.UserMessage):
                 self._said.put_nowait(message)
-            elif isinstance(message, Violation):
+            elif isinstance(message, wire.Violation):
                 log.warning("the host broke the protocol: %s", message.error)
         self._flush()
 
@@ -111,16 +99,16 @@ class CliChannel(Channel):
         self._fail_asked(HostGone())
         self._said.put_nowait(None)
 
-    async def next(self) -> ControlRequest | UserMessage | None:
+    async def next(self) -> wire.ControlRequest | wire.UserMessage | None:
         """The next thing the host says or asks; None once it is gone."""
         return await self._said.get()
 
-    async def ask(self, request: Request | OtherRequest) -> Any:
+    async def ask(self, request: wire.Request | wire.OtherRequest) -> Any:
         """The host's answer, decoded; raises `RequestRefused` for an error, `HostGone` when it cannot answer."""
         if self.gone:
             raise HostGone
         answer = await self.exchange(request)
-        if isinstance(answer, Failure):
+        if isinstance(answer, wire.Failure):
             raise RequestRefused("host", answer.error, answer.error_code)
         try:
             return msgspec.json.decode(answer.response)
@@ -129,15 +117,15 @@ class CliChannel(Channel):
 
     def say(self, note: Mapping[str, Any]) -> None:
         """One message of the conversation."""
-        self._write(self._connection.send(Message(str(note.get("type", "")), msgspec.json.encode(note))))
+        self._write(self._connection.send(wire.Message(str(note.get("type", "")), msgspec.json.encode(note))))
 
     def answer(self, request_id: str, response: Mapping[str, Any] | None = None) -> None:
         """Answer what the host asked."""
-        self._write(self._connection.send(Success(request_id, Raw(msgspec.json.encode(response or {})))))
+        self._write(self._connection.send(wire.Success(request_id, Raw(msgspec.json.encode(response or {})))))
 
     def refuse(self, request_id: str, error: str, code: str | None = None) -> None:
         """Say why what the host asked cannot be done."""
-        self._write(self._connection.send(Failure(request_id, error, code)))
+        self._write(self._connection.send(wire.Failure(request_id, error, code)))
 
 
 class HostChannel(Channel):
@@ -169,10 +157,10 @@ class HostChannel(Channel):
 
     # ── saying ──────────────────────────────────────────────────────────────────────────────────
 
-    async def request(self, request: Request | OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
+    async def request(self, request: wire.Request | wire.OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
         """Ask the CLI something and wait for the answer."""
         self._check_open()
-        subtype = request.subtype if isinstance(request, OtherRequest) else str(request.__struct_config__.tag)
+        subtype = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
         self.inbox.hold_open(1)
         try:
             async with asyncio.timeout(within):
@@ -182,11 +170,11 @@ class HostChannel(Channel):
             raise CliSilent(problem, None, self._transport.stderr) from None
         finally:
             self.inbox.hold_open(-1)
-        if isinstance(answer, Failure):
+        if isinstance(answer, wire.Failure):
             raise RequestRefused(subtype, answer.error, answer.error_code)
         return answer.data()
 
-    async def say(self, message: UserMessage) -> None:
+    async def say(self, message: wire.UserMessage) -> None:
         """Send a prompt; waits while the CLI is slow to read."""
         self._check_open()
         self._run.prompted()
@@ -207,7 +195,7 @@ class HostChannel(Channel):
         """Have a CLI that asks about SessionEnd ask now, then close its stdin."""
         self.ends_session = False
         try:
-            await self.request(OtherRequest.of("end_session"))
+            await self.request(wire.OtherRequest.of("end_session"))
         except ClaudeError as problem:  # it has ended already, and said why to its listeners
             log.debug("the session could not be ended in good order: %s", problem)
         self._transport.end_input()
@@ -235,27 +223,27 @@ class HostChannel(Channel):
         if self._over or self._garbled is not None:
             return
         for message in self._connection.receive(data):
-            if message.__class__ is ControlRequest:
+            if message.__class__ is wire.ControlRequest:
                 self.answering.waiting.append(message)
-            elif isinstance(message, Message):
+            elif isinstance(message, wire.Message):
                 self._said(message)
-            elif isinstance(message, Success | Failure):
+            elif isinstance(message, wire.Success | wire.Failure):
                 self._answered(message)
-            elif isinstance(message, ControlCancel):
+            elif isinstance(message, wire.ControlCancel):
                 self.answering.cancel(message.request_id)
-            elif isinstance(message, Violation):
+            elif isinstance(message, wire.Violation):
                 self._violated(message)
         self.answering.wake()
         self._flush()
 
-    def _said(self, message: Message) -> None:
+    def _said(self, message: wire.Message) -> None:
         self._noise.clear()
         if message.type == "hook_event":
             self.answering.event_line(message.line)
         elif self._run.heard(message):
             self.inbox.put(message)
 
-    def _violated(self, violation: Violation) -> None:
+    def _violated(self, violation: wire.Violation) -> None:
         error = violation.error
         if not isinstance(error, BadLine):
             log.warning("the CLI broke the protocol: %s", error)
@@ -307,13 +295,13 @@ class MessageQueue:
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._pause, self._resume = pause, resume
-        self._queue: asyncio.Queue[Message | Exception | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[wire.Message | Exception | None] = asyncio.Queue()
         self._size = 0
         self._paused = False
         self._held_open = 0
         self._ended = False
 
-    def put(self, message: Message) -> None:
+    def put(self, message: wire.Message) -> None:
         self._queue.put_nowait(message)
         self._size += len(message.line)
         self._balance()
@@ -323,10 +311,10 @@ class MessageQueue:
             self._ended = True
             self._queue.put_nowait(error)
 
-    async def get(self) -> Message | None:
+    async def get(self) -> wire.Message | None:
         """The next message; `None` after the last; raises what ended the conversation."""
         message = await self._queue.get()
-        if isinstance(message, Message):
+        if isinstance(message, wire.Message):
             self._size -= len(message.line)
             self._balance()
             return message
@@ -370,16 +358,16 @@ class RunTracker:
         self._last_prompt = True
         self._settle()
 
-    def heard(self, message: Message) -> bool:
+    def heard(self, message: wire.Message) -> bool:
         """Takes note; False when the message is meant for the host alone."""
         told = True
-        if isinstance(message, SystemMessage) and b"session_state_changed" in message.line:
+        if isinstance(message, wire.SystemMessage) and b"session_state_changed" in message.line:
             if message.subtype == "session_state_changed":
                 self._state = message.get("state", "")
                 told = message.data.get("sdk_host_only") is not True
         else:
-            self.finished = isinstance(message, ResultMessage)
-        if isinstance(message, ResultMessage):
+            self.finished = isinstance(message, wire.ResultMessage)
+        if isinstance(message, wire.ResultMessage):
             self.open = False
         self._settle()
         return told

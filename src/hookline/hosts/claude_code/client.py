@@ -29,7 +29,6 @@ from hookline.core.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, Closed, HooksIgnored
 from hookline.events import SessionEnd, SessionStart
 from hookline.hosts.claude_code.channels import ANSWER_WITHIN, LINGER, HostChannel
-from hookline.hosts.claude_code.launch import Cli, Command, Options, argv, find_cli, too_old, version_of
 from hookline.hosts.claude_code.mcp import in_process
 from hookline.hosts.claude_code.messages import (
     Initialize,
@@ -41,10 +40,20 @@ from hookline.hosts.claude_code.messages import (
     SetPermissionMode,
     UserMessage,
 )
+from hookline.hosts.claude_code.process import (
+    Cli,
+    Command,
+    Options,
+    Subprocess,
+    Transport,
+    argv,
+    find_cli,
+    too_old,
+    version_of,
+)
 from hookline.hosts.claude_code.protocol import LINE_LIMIT
 from hookline.hosts.claude_code.registration import NEVER_CALLED, Registration, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
-from hookline.hosts.claude_code.transport import Subprocess, Transport
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 

@@ -22,10 +22,10 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import HookError, extra
+from hookline.hosts.gateway import messages as jsonrpc
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
-METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
 
 
 class Tool(Struct, frozen=True):
@@ -109,8 +109,8 @@ class ToolServer:
         elif method == "tools/call":
             result = await self._call(params)
         elif method != "ping":
-            return rpc_error(number, METHOD_NOT_FOUND, f"`{method}` is not supported here")
-        return {"jsonrpc": "2.0", "id": number, "result": result}
+            return jsonrpc.error(number, jsonrpc.METHOD_NOT_FOUND, f"`{method}` is not supported here")
+        return jsonrpc.result(number, result)
 
     async def aclose(self) -> None:
         """Nothing to end."""
@@ -139,11 +139,6 @@ def _result(value: Any, *, failed: bool = False) -> dict[str, Any]:
     else:
         blocks = [{"type": "text", "text": msgspec.json.encode(value).decode()}]
     return {"content": blocks, "isError": failed}
-
-
-def rpc_error(number: Any, code: int, problem: str) -> dict[str, Any]:
-    """A JSON-RPC response that says what went wrong."""
-    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": problem}}
 
 
 class Bridged:
@@ -203,7 +198,9 @@ class Bridged:
             log.error("in-process mcp server ended: %s", problem)
         for number, future in list(self._waiting.items()):
             if not future.done():
-                future.set_result(rpc_error(number, INTERNAL_ERROR, f"the server ended: {problem or 'closed'}"))
+                future.set_result(
+                    jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, f"the server ended: {problem or 'closed'}")
+                )
 
     async def aclose(self) -> None:
         if self._session is not None:

@@ -29,38 +29,16 @@ from hookline.errors import (
     StrayResponse,
     UnknownCallback,
 )
-from hookline.hosts.claude_code.messages import (
-    EMPTY,
-    MESSAGES,
-    CanUseTool,
-    ControlCancel,
-    ControlRequest,
-    Failure,
-    HookCallback,
-    Initialize,
-    Interrupt,
-    KeepAlive,
-    McpMessage,
-    OtherMessage,
-    OtherRequest,
-    Received,
-    Request,
-    Sendable,
-    SetModel,
-    SetPermissionMode,
-    Success,
-    UserMessage,
-    Violation,
-)
+from hookline.hosts.claude_code import messages as wire
 
 Role = Literal["host", "cli"]
 LINE_LIMIT = 256 * 1024 * 1024
 REMEMBERED = 16_384  # at least so many closed ids are kept, per direction, to notice a second answer or a reused id
 
 # What each end may be asked. Anything else is refused with `unsupported_request`.
-ASKED_OF: Mapping[Role, tuple[type[Request], ...]] = {
-    "host": (HookCallback, CanUseTool, McpMessage),
-    "cli": (Initialize, Interrupt, SetPermissionMode, SetModel, McpMessage),
+ASKED_OF: Mapping[Role, tuple[type[wire.Request], ...]] = {
+    "host": (wire.HookCallback, wire.CanUseTool, wire.McpMessage),
+    "cli": (wire.Initialize, wire.Interrupt, wire.SetPermissionMode, wire.SetModel, wire.McpMessage),
 }
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
@@ -70,13 +48,15 @@ _EMPTY_END = b',"response":{}}}\n'
 
 
 class _Response(Struct, tag_field="type", tag="control_response"):
-    response: Success | Failure
+    response: wire.Success | wire.Failure
 
 
-_SAID = {msgspec.defstruct(f"_Said_{kind}", [], tag_field="type", tag=kind): kind for kind in MESSAGES}
+_SAID = {msgspec.defstruct(f"_Said_{kind}", [], tag_field="type", tag=kind): kind for kind in wire.MESSAGES}
 """What the agent's own lines are recognised by; they are kept as they were written."""
 
-_decode = msgspec.json.Decoder(Union[(ControlRequest, _Response, ControlCancel, KeepAlive, *_SAID)]).decode
+_decode = msgspec.json.Decoder(
+    Union[(wire.ControlRequest, _Response, wire.ControlCancel, wire.KeepAlive, *_SAID)]
+).decode
 
 
 class _Loose(Struct):
@@ -114,9 +94,9 @@ class Connection:
 
     # ── in ──────────────────────────────────────────────────────────────────────────────────────
 
-    def receive(self, data: bytes) -> list[Received]:
+    def receive(self, data: bytes) -> list[wire.Received]:
         """The messages that these bytes complete, in order."""
-        received: list[Received] = []
+        received: list[wire.Received] = []
         ascii_only = data.isascii() and self._began_ascii
         self._began_ascii = ascii_only or data.endswith(b"\n")
         for line in self._lines.push(data):
@@ -125,15 +105,15 @@ class Connection:
                     raise line
                 message = self._read(line) if ascii_only or is_utf8(line) else self._refuse_bytes(line)
             except ProtocolError as problem:
-                message = Violation(problem.with_traceback(None))
+                message = wire.Violation(problem.with_traceback(None))
             if message is not None:
                 received.append(message)
         return received
 
-    def end(self) -> list[Violation]:
+    def end(self) -> list[wire.Violation]:
         """The peer will say no more; half a line is a violation."""
         left = self._lines.end()
-        return [Violation(BadLine("cut_off", "the last line was cut off", left))] if left.strip() else []
+        return [wire.Violation(BadLine("cut_off", "the last line was cut off", left))] if left.strip() else []
 
     def outgoing(self) -> bytes:
         """What the connection owes the peer by itself (refusals); empty most of the time."""
@@ -141,43 +121,43 @@ class Connection:
         self._outgoing.clear()
         return data
 
-    def _read(self, line: bytes) -> Received | None:
+    def _read(self, line: bytes) -> wire.Received | None:
         """The message of a line; `None` if it says nothing, a `ProtocolError` if it may not be said."""
         try:
             message: Any = _decode(line)
         except _UNREADABLE:
             return self._read_odd(line)
         kind = message.__class__
-        if kind is ControlRequest:
+        if kind is wire.ControlRequest:
             return self._take_request(message, line)
         if kind is _Response:
             self.ours.answer(message.response.request_id)
             return message.response  # type: ignore[no-any-return]
-        if kind is ControlCancel:
+        if kind is wire.ControlCancel:
             return message if self.theirs.cancel(message.request_id) else None
-        return message if kind is KeepAlive else MESSAGES[_SAID[kind]](_SAID[kind], line)
+        return message if kind is wire.KeepAlive else wire.MESSAGES[_SAID[kind]](_SAID[kind], line)
 
-    def _take_request(self, message: ControlRequest, line: bytes) -> Received | None:
+    def _take_request(self, message: wire.ControlRequest, line: bytes) -> wire.Received | None:
         request: Any = message.request
         kind = request.__class__
         if kind not in self._asked_of:
             return self._read_odd(line)
         self.theirs.ask(message.request_id)
-        if kind is HookCallback:
+        if kind is wire.HookCallback:
             if request.callback_id not in self.callbacks:
                 unknown = UnknownCallback(request.callback_id, self.callbacks)
                 raise self._refused(message.request_id, unknown, "unknown_callback")
-        elif kind is Initialize:
+        elif kind is wire.Initialize:
             self._register(request)
         return message
 
-    def _register(self, request: Initialize) -> None:
+    def _register(self, request: wire.Initialize) -> None:
         if request.hooks is not None:  # one without hooks leaves those of the one before
             entries = ((event, entry) for event, several in request.hooks.items() for entry in several)
             self.callbacks = {name: event for event, entry in entries for name in entry.callback_ids}
         self.initialized = True
 
-    def _read_odd(self, line: bytes) -> Received | None:
+    def _read_odd(self, line: bytes) -> wire.Received | None:
         """A line that is not a message we know: blank, of an unknown type or subtype, or broken."""
         if not line.strip():
             return None
@@ -189,11 +169,11 @@ class Connection:
             raise BadLine("not_json", f"a line is not JSON ({problem})", line) from None
         if loose.type == "control_request":
             return self._read_odd_request(loose, line)
-        if loose.type in ("control_response", "control_cancel_request", *MESSAGES):
+        if loose.type in ("control_response", "control_cancel_request", *wire.MESSAGES):
             raise BadLine("not_a_message", f"a `{loose.type}` that cannot be read", line)
-        return OtherMessage(loose.type, line)
+        return wire.OtherMessage(loose.type, line)
 
-    def _read_odd_request(self, loose: _Loose, line: bytes) -> Received:
+    def _read_odd_request(self, loose: _Loose, line: bytes) -> wire.Received:
         """A request that is served besides, or is refused."""
         try:
             subtype = _subtype(loose.request).subtype
@@ -203,7 +183,7 @@ class Connection:
             raise BadLine("not_a_message", "a request without a `request_id`", line)
         self.theirs.ask(loose.request_id)
         if subtype in self._also:
-            return ControlRequest(loose.request_id, OtherRequest(subtype, Raw(bytes(loose.request))))
+            return wire.ControlRequest(loose.request_id, wire.OtherRequest(subtype, Raw(bytes(loose.request))))
         if subtype in {str(kind.__struct_config__.tag) for kind in self._asked_of} or not subtype:
             unreadable = BadLine("not_a_message", f"a `{subtype}` request that cannot be read", line)
             raise self._refused(loose.request_id, unreadable, "invalid_request")
@@ -225,49 +205,49 @@ class Connection:
 
     def _refused(self, request_id: str, problem: ProtocolError, code: str) -> ProtocolError:
         """The problem, of which the peer will be told."""
-        self._outgoing.append(self.send(Failure(request_id, str(problem), code)))
+        self._outgoing.append(self.send(wire.Failure(request_id, str(problem), code)))
         return problem
 
     # ── out ─────────────────────────────────────────────────────────────────────────────────────
 
-    def ask(self, request: Request | OtherRequest) -> ControlRequest:
+    def ask(self, request: wire.Request | wire.OtherRequest) -> wire.ControlRequest:
         """A request with an id of its own, to be sent."""
-        return ControlRequest(f"req_{next(self._ids)}", request)
+        return wire.ControlRequest(f"req_{next(self._ids)}", request)
 
-    def answer(self, request_id: str, response: Raw | bytes = EMPTY) -> bytes:
+    def answer(self, request_id: str, response: Raw | bytes = wire.EMPTY) -> bytes:
         """The same as sending a `Success`, for those who answer a great many."""
         self.theirs.answer(request_id)
-        if response is EMPTY:
+        if response is wire.EMPTY:
             return _SUCCESS + _encode(request_id) + _EMPTY_END
         return b'%b%b,"response":%b}}\n' % (_SUCCESS, _encode(request_id), response)
 
-    def send(self, message: Sendable) -> bytes:
+    def send(self, message: wire.Sendable) -> bytes:
         """The bytes to write; raises `ProtocolError` when the protocol does not allow the message now."""
         match message:
-            case ControlRequest():
+            case wire.ControlRequest():
                 return self._send_request(message)
-            case Success():
+            case wire.Success():
                 return self.answer(message.request_id, message.response)
-            case Failure():
+            case wire.Failure():
                 self.theirs.answer(message.request_id)
                 return b'{"type":"control_response","response":%b}\n' % _encode(message)
-            case ControlCancel():
+            case wire.ControlCancel():
                 return _encode(message) + b"\n" if self.ours.cancel(message.request_id) else b""
-            case KeepAlive():
+            case wire.KeepAlive():
                 return _encode(message) + b"\n"
-            case UserMessage() if self.role == "host" and not self.initialized:
+            case wire.UserMessage() if self.role == "host" and not self.initialized:
                 raise NotInitialized
             case _:
                 return message.line + b"\n"
 
-    def _send_request(self, message: ControlRequest) -> bytes:
+    def _send_request(self, message: wire.ControlRequest) -> bytes:
         request = message.request
-        if isinstance(request, HookCallback) and request.callback_id not in self.callbacks:
+        if isinstance(request, wire.HookCallback) and request.callback_id not in self.callbacks:
             raise UnknownCallback(request.callback_id, self.callbacks)
         self.ours.ask(message.request_id)
-        if isinstance(request, Initialize):
+        if isinstance(request, wire.Initialize):
             self._register(request)
-        body = bytes(request.body) if isinstance(request, OtherRequest) else _encode(request)
+        body = bytes(request.body) if isinstance(request, wire.OtherRequest) else _encode(request)
         return b'{"type":"control_request","request_id":%b,"request":%b}\n' % (_encode(message.request_id), body)
 
 

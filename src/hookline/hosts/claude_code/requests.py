@@ -25,11 +25,12 @@ from hookline.errors import RequestClosed
 from hookline.events import Event, PermissionRequest
 from hookline.hosts.answer import answer as answer_hooks
 from hookline.hosts.answer import fails_closed, refusal
-from hookline.hosts.claude_code.mcp import INTERNAL_ERROR, METHOD_NOT_FOUND, InProcess, rpc_error
+from hookline.hosts.claude_code.mcp import InProcess
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
 from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.registration import Registration
 from hookline.hosts.dialect_lines import LineCodec
+from hookline.hosts.gateway import messages as jsonrpc
 from hookline.replies import NOTHING, Decision, Reply, deny
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
@@ -179,10 +180,10 @@ class Answering:
             if name in self._servers:
                 response = await self._servers[name].handle(message)
             else:
-                response = rpc_error(number, METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
+                response = jsonrpc.error(number, jsonrpc.METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
         except Exception as problem:
             log.exception("mcp server `%s` failed", name)
-            response = rpc_error(number, INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
+            response = jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
         acknowledged = {"jsonrpc": "2.0", "result": {}} if response is None else response
         return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
 

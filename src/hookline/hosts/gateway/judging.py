@@ -137,7 +137,7 @@ class CallJudge:
         elicit: Callable[[dict[str, Any], float], Awaitable[Message]], host: HostNotes | None,
     ) -> None:  # fmt: skip
         self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
-        self._approvals = PersonalApprovals(judge.ask_seconds)
+        self._approvals = PersonalApprovals()
         self.tasks: dict[Any, ServerCall] = {}
         """The calls whose result a task will have, by its id."""
         self.declared: dict[str, Any] = {}
@@ -193,7 +193,9 @@ class CallJudge:
                 return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
             asked = question(event["tool_name"], call.judged, why)
             if wire.is_stateless(call.params):
-                return self._approvals.ask(asked, call.identity, call.params.get("requestState"))
+                state = self._approvals.seal(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
+                request = {_KEY: {"method": _ELICIT, "params": {"mode": "form", **asked}}}
+                return {"resultType": "input_required", "inputRequests": request, "requestState": state}
             approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
         return None if approved else f"`{call.tool}` was not approved: {why}"
 
@@ -204,7 +206,10 @@ class CallJudge:
         objection = await self._questions.judge_requests(value)
         if objection is not None:
             return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
-        return wire.result(id, self._approvals.keep(value, call.identity) if call and call.approved else value)
+        if call and call.approved:
+            state = self._approvals.seal(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
+            value = {**value, "requestState": state}
+        return wire.result(id, value)
 
     async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
         """What the client gets of a call's answer."""
@@ -255,8 +260,7 @@ class State(msgspec.Struct):
 class PersonalApprovals:
     """The questions of one gateway."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._secret = os.urandom(32)
         self._used: set[str] = set()
 
@@ -281,19 +285,9 @@ class PersonalApprovals:
         fits = is_fresh and state.call == call and state.until > time.time()
         return fits and (state.approved or says_yes(answer))
 
-    def ask(self, question: Mapping[str, Any], call: str, server_state: Any) -> dict[str, Any]:
-        """The result that asks for input."""
-        state = self._seal(State(call, time.time() + self._seconds, os.urandom(8).hex(), server_state))
-        asked = {_KEY: {"method": "elicitation/create", "params": {"mode": "form", **question}}}
-        return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
-
-    def keep(self, value: Mapping[str, Any], call: str) -> dict[str, Any]:
-        """A result by which the server asks for input in an approved call: the approval holds when that comes back."""
-        until = time.time() + _SERVER_SECONDS
-        state = State(call, until, os.urandom(8).hex(), value.get("requestState"), approved=True)
-        return {**value, "requestState": self._seal(state)}
-
-    def _seal(self, state: State) -> str:
+    def seal(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
+        """A state that fits this call, once, for so long; it holds the server's own."""
+        state = State(call, time.time() + seconds, os.urandom(8).hex(), server, approved)
         body = msgspec.json.encode(state)
         return base64.urlsafe_b64encode(hmac.digest(self._secret, body, "sha256") + body).decode()
 

@@ -22,7 +22,7 @@ Id = str | int
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH = -32020
 MOST_BYTES = 128 * 1024 * 1024
 """The longest message; a server that sends a longer one is ended."""
