@@ -10,7 +10,7 @@ import pytest
 from hookline import HookEvent, Reply, allow, ask, context, deny, keep_going, replace_output, rewrite, specific
 from hookline.errors import ReplyMismatch, UnknownEvent
 from hookline.events import CATALOG, OWN_EVENTS, Event, FileChanged, PreToolUse, SessionStart, Stop, spec_of
-from hookline.events.tools import ToolEvent
+from hookline.events.kinds import ToolEvent
 from hookline.replies import EventFields, check_fits
 from tests.core.wire.samples import SEED_FIELDS
 

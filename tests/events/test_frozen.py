@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hookline.events.frozen import FrozenDict, FrozenList, freeze, thaw
+from hookline.events.base import FrozenDict, FrozenList, freeze, thaw
 
 VALUE: dict[str, Any] = {"a": [1, {"b": "c"}], "t": ({"d": 1}, [2]), "n": None}
 

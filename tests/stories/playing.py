@@ -23,7 +23,7 @@ from hookline.agent import Agent
 from hookline.agent.messages import ToolOutput, User
 from hookline.agent.models.scripted import Scripted
 from hookline.core.engine import Notice
-from hookline.events.tools import ToolEvent
+from hookline.events.kinds import ToolEvent
 from hookline.guards.permissions import read_rules
 from hookline.hosts.claude_code import ClaudeClient, for_sdk
 from hookline.hosts.claude_code.process import bundled_cli

@@ -2,7 +2,7 @@
 
 from hookline.events.base import Event
 from hookline.events.catalog import CATALOG, OWN_EVENTS, EventSpec, HookEvent, spec_of
-from hookline.events.session import (
+from hookline.events.kinds import (
     ConfigChange,
     CwdChanged,
     DirectoryAdded,
@@ -12,13 +12,19 @@ from hookline.events.session import (
     InstructionsLoaded,
     MessageDisplay,
     Notification,
+    PermissionDenied,
+    PermissionRequest,
     PostCompact,
     PostModelCall,
     PostModelSwitch,
+    PostToolBatch,
+    PostToolUse,
+    PostToolUseFailure,
     PreCompact,
     PreModelCall,
     PreModelSwitch,
     PreOutput,
+    PreToolUse,
     SessionEnd,
     SessionStart,
     Setup,
@@ -33,14 +39,6 @@ from hookline.events.session import (
     UserPromptSubmit,
     WorktreeCreate,
     WorktreeRemove,
-)
-from hookline.events.tools import (
-    PermissionDenied,
-    PermissionRequest,
-    PostToolBatch,
-    PostToolUse,
-    PostToolUseFailure,
-    PreToolUse,
 )
 
 __all__ = [

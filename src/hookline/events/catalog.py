@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import UnknownEvent
-from hookline.events import session, tools
+from hookline.events import kinds
 from hookline.events.base import Event
 
 
@@ -101,59 +101,59 @@ _SUBAGENT = MappingProxyType({"subagent_id": "agent_id", "subagent_type": "agent
 _COMPACTIONS = ("manual", "auto")
 
 _ROWS = (
-    _gate(tools.PreToolUse, "input context", "pass allow ask defer deny", decides="permission",
+    _gate(kinds.PreToolUse, "input context", "pass allow ask defer deny", decides="permission",
           carries=_MODE_AND_EFFORT, audited=True),
-    _watch(tools.PostToolUse, "output mcp_output context classifier_context", _BLOCKS, carries=_MODE_AND_EFFORT,
+    _watch(kinds.PostToolUse, "output mcp_output context classifier_context", _BLOCKS, carries=_MODE_AND_EFFORT,
            nulls=("tool_response",), snake=MappingProxyType({"tool_result": "tool_response"}), audited=True),
-    _watch(tools.PostToolUseFailure, "context", _BLOCKS, carries=_MODE_AND_EFFORT, audited=True),
-    _watch(tools.PostToolBatch, "context", _BLOCKS, carries=_MODE_AND_EFFORT),
-    _watch(session.Notification, "context", reported=False),
-    _gate(session.UserPromptSubmit, "context session_title suppress_original_prompt", stdout="context", carries=_MODE,
+    _watch(kinds.PostToolUseFailure, "context", _BLOCKS, carries=_MODE_AND_EFFORT, audited=True),
+    _watch(kinds.PostToolBatch, "context", _BLOCKS, carries=_MODE_AND_EFFORT),
+    _watch(kinds.Notification, "context", reported=False),
+    _gate(kinds.UserPromptSubmit, "context session_title suppress_original_prompt", stdout="context", carries=_MODE,
           timeout=30.0, audited=True),
-    _gate(session.UserPromptExpansion, "context suppress_original_prompt", stdout="context", carries=_MODE),
-    _gate(session.SessionStart, "context initial_user_message session_title watch_paths reload_skills",
+    _gate(kinds.UserPromptExpansion, "context suppress_original_prompt", stdout="context", carries=_MODE),
+    _gate(kinds.SessionStart, "context initial_user_message session_title watch_paths reload_skills",
           stdout="context", env_file=True, subjects=("startup", "resume", "clear", "compact", "fork")),
-    _watch(session.SessionEnd, timeout=1.5, reported=False,
+    _watch(kinds.SessionEnd, timeout=1.5, reported=False,
            subjects=("clear", "resume", "logout", "prompt_input_exit", "other")),
-    _watch(session.Stop, "context keep_going", carries=_MODE_AND_EFFORT, audited=True),
-    _watch(session.StopFailure, carries=_EFFORT, reported=False, audited=True),
-    _gate(session.SubagentStart, "context", snake=_SUBAGENT, audited=True),
-    _watch(session.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
-    _gate(session.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",
+    _watch(kinds.Stop, "context keep_going", carries=_MODE_AND_EFFORT, audited=True),
+    _watch(kinds.StopFailure, carries=_EFFORT, reported=False, audited=True),
+    _gate(kinds.SubagentStart, "context", snake=_SUBAGENT, audited=True),
+    _watch(kinds.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
+    _gate(kinds.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",
           nulls=("custom_instructions",), subjects=_COMPACTIONS, reported=False, audited=True),
-    _watch(session.PostCompact, subjects=_COMPACTIONS, reported=False),
-    _gate(session.PreModelSwitch, "", "pass allow ask deny", decides="permission", nulls=("requested_model",)),
-    _watch(session.PostModelSwitch, "context", stdout="context", nulls=("requested_model",)),
-    _gate(tools.PermissionRequest, "input updated_permissions interrupt", decides="request", carries=_MODE_AND_EFFORT,
+    _watch(kinds.PostCompact, subjects=_COMPACTIONS, reported=False),
+    _gate(kinds.PreModelSwitch, "", "pass allow ask deny", decides="permission", nulls=("requested_model",)),
+    _watch(kinds.PostModelSwitch, "context", stdout="context", nulls=("requested_model",)),
+    _gate(kinds.PermissionRequest, "input updated_permissions interrupt", decides="request", carries=_MODE_AND_EFFORT,
           audited=True),
-    _watch(tools.PermissionDenied, "retry", carries=_MODE_AND_EFFORT, audited=True),
-    _watch(session.Setup, "context", env_file=True, subjects=("init", "maintenance")),
-    _watch(session.TeammateIdle, "keep_going"),
-    _gate(session.TaskCreated, stops=False, audited=True),
-    _gate(session.TaskCompleted, stops=False, audited=True),
-    _gate(session.Elicitation, "action content", reported=False),
-    _gate(session.ElicitationResult, "action content", reported=False),
-    _gate(session.ConfigChange, reported=False,
+    _watch(kinds.PermissionDenied, "retry", carries=_MODE_AND_EFFORT, audited=True),
+    _watch(kinds.Setup, "context", env_file=True, subjects=("init", "maintenance")),
+    _watch(kinds.TeammateIdle, "keep_going"),
+    _gate(kinds.TaskCreated, stops=False, audited=True),
+    _gate(kinds.TaskCompleted, stops=False, audited=True),
+    _gate(kinds.Elicitation, "action content", reported=False),
+    _gate(kinds.ElicitationResult, "action content", reported=False),
+    _gate(kinds.ConfigChange, reported=False,
           subjects=("user_settings", "project_settings", "local_settings", "policy_settings", "skills")),
-    _gate(session.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",
+    _gate(kinds.WorktreeCreate, "worktree_path", required=frozenset({"worktree_path"}), stdout="worktree_path",
           reported=False),
-    _watch(session.WorktreeRemove, reported=False),
-    _watch(session.InstructionsLoaded, reported=False,
+    _watch(kinds.WorktreeRemove, reported=False),
+    _watch(kinds.InstructionsLoaded, reported=False,
            subjects=("session_start", "nested_traversal", "path_glob_match", "include", "compact")),
-    _watch(session.CwdChanged, "watch_paths", env_file=True, reported=False),
-    _watch(session.FileChanged, "watch_paths", env_file=True, reported=False,
+    _watch(kinds.CwdChanged, "watch_paths", env_file=True, reported=False),
+    _watch(kinds.FileChanged, "watch_paths", env_file=True, reported=False,
            snake=MappingProxyType({"file_event": "event"})),  # `event` is the event's own name there
-    _watch(session.DirectoryAdded, reported=False),
-    _watch(session.MessageDisplay, "display_content", timeout=10.0),
+    _watch(kinds.DirectoryAdded, reported=False),
+    _watch(kinds.MessageDisplay, "display_content", timeout=10.0),
 )  # fmt: skip
 
 CATALOG = MappingProxyType({row.name: row for row in _ROWS})
 """Every event by its name on the wire."""
 
 _OWN_ROWS = (
-    _gate(session.PreModelCall, "context", reported=False),
-    _gate(session.PostModelCall, "output", reported=False),
-    _gate(session.PreOutput, "output", reported=False),
+    _gate(kinds.PreModelCall, "context", reported=False),
+    _gate(kinds.PostModelCall, "output", reported=False),
+    _gate(kinds.PreOutput, "output", reported=False),
 )
 
 OWN_EVENTS = MappingProxyType({row.name: row for row in _OWN_ROWS})

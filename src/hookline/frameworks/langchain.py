@@ -15,7 +15,7 @@ from uuid import UUID
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 from hookline.frameworks import require, steps
 from hookline.frameworks.steps import AgentRun, CallResult, HookClient, SyncHookClient, ToolCall
 

@@ -37,7 +37,7 @@ from hookline.events import (
     UserPromptSubmit,
     spec_of,
 )
-from hookline.events.frozen import FrozenDict, freeze, thaw
+from hookline.events.base import FrozenDict, freeze, thaw
 from hookline.replies import NOTHING, Decision, Reply, deny
 
 T = TypeVar("T")

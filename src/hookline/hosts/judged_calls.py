@@ -20,7 +20,7 @@ import msgspec
 
 from hookline.core.files import private_folder, state_folder
 from hookline.events import Event, PreToolUse
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 from hookline.hosts.host import Host, able
 from hookline.replies import Decision, Reply
 

@@ -41,7 +41,7 @@ from hookline.events import (
     UserPromptSubmit,
     spec_of,
 )
-from hookline.events.tools import ToolEvent
+from hookline.events.kinds import ToolEvent
 from hookline.replies import NOTHING, Decision, Reply
 from hookline.runners.function import FunctionRunner
 

@@ -9,7 +9,7 @@ import pytest
 from hookline import Command, Context, Hooks, Reply, deny, hook
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PreToolUse, UserPromptSubmit
-from hookline.events.tools import ToolEvent
+from hookline.events.kinds import ToolEvent
 
 CALL = PreToolUse(tool_name="Bash", tool_input={"command": "ls", "edits": [{"a": 1}]})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from hookline.core.wire.exit_codes import (
-    ENDS,
     End,
     ExitMeaning,
     end_of,
@@ -27,7 +26,11 @@ CANNOT_SAY_NO = {
 
 def test_every_end_has_a_meaning() -> None:
     """Nothing that can happen to a command is left out."""
-    assert set(ENDS) == set(End)
+    meanings = {end: exit_meaning(end, "PreToolUse") for end in End}
+
+    assert meanings.pop(End.ZERO) is ExitMeaning.SAID
+    assert meanings.pop(End.TWO) is ExitMeaning.NO
+    assert set(meanings.values()) == {ExitMeaning.FAILED}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from hookline.core.wire.output_types import only_decision
 from hookline.core.wire.strict import decode_mapping
 from hookline.errors import HookCancelled, HookError, HookExited, HookFailed, HookTimeout, ReplyError, did_you_mean
 from hookline.events import Event, EventSpec
-from hookline.events.frozen import freeze
+from hookline.events.base import freeze
 from hookline.replies import NOTHING, WORDS, Decision, Reply, allow, check_fits, check_types, deny, only_decides
 
 

@@ -81,14 +81,9 @@ class HookScope(Protocol):
     on_late: Callable[[Outcome], Any] | None
 
     @property
-    def project_dir(self) -> str:
-        """What conditions on paths are relative to, or the empty string."""
-
-    def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]:
-        """Send an event through the set."""
-
-    def applies_to(self, hook: Hook, event: Event) -> bool:
-        """Whether the hook would be asked about the event."""
+    def project_dir(self) -> str: ...
+    def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]: ...
+    def applies_to(self, hook: Hook, event: Event) -> bool: ...
 
 
 class Binding(msgspec.Struct, frozen=True):

@@ -204,8 +204,7 @@ def _switched_on() -> bool:
 class FiresAsync(Protocol):
     """Takes an event, gives the verdict."""
 
-    def fire(self, event: Event, /) -> Coroutine[Any, Any, Verdict]:
-        """Send an event through the hooks."""
+    def fire(self, event: Event, /) -> Coroutine[Any, Any, Verdict]: ...
 
 
 def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
@@ -229,42 +228,24 @@ async def ask_people(hooks: object, verdict: Verdict, on_ask: OnAsk | None = Non
 
 
 class Fires(FiresAsync, Protocol):
-    """The same for callers of either kind: `Hooks`."""
+    """The same for callers that cannot await, too: `Hooks`."""
 
-    def fire_sync(self, event: Event) -> Verdict:
-        """The same for a caller that cannot await."""
+    def fire_sync(self, event: Event) -> Verdict: ...
 
 
 class HookSet(Protocol):
-    """What `hookline.Hooks` is to an agent, a host or a replay."""
+    """What `hookline.Hooks`, which documents all of this, is to an agent, a host or a replay."""
 
     @property
-    def engine(self) -> Engine:
-        """The parts behind it."""
-
+    def engine(self) -> Engine: ...
     @property
-    def hooks(self) -> tuple[Hook, ...]:
-        """All hooks, in the order they run."""
-
-    def add(self, *things: Any, **options: Any) -> tuple[Hook, ...]:
-        """Register hooks."""
-
-    def remove(self, name: str) -> Hook:
-        """Take a hook out of the set."""
-
+    def hooks(self) -> tuple[Hook, ...]: ...
+    def add(self, *things: Any, **options: Any) -> tuple[Hook, ...]: ...
+    def remove(self, name: str) -> Hook: ...
     def fire(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
-    ) -> Coroutine[Any, Any, Verdict]:
-        """Send an event through the hooks it concerns."""
-
-    def observe(self, observer: Observer, *, inline: bool = False) -> Observer:
-        """Tell `observer` of every hook and of every verdict."""
-
-    def pending(self) -> list[Outcome]:
-        """Late outcomes of background hooks since the last call."""
-
-    async def drain(self, timeout: float | None = None) -> list[Outcome]:  # noqa: ASYNC109 - it bounds the waiting only
-        """Wait for background hooks that still run."""
-
-    async def aclose(self, limit: float = 5.0) -> list[Outcome]:
-        """End the set."""
+    ) -> Coroutine[Any, Any, Verdict]: ...
+    def observe(self, observer: Observer, *, inline: bool = False) -> Observer: ...
+    def pending(self) -> list[Outcome]: ...
+    async def drain(self, timeout: float | None = None) -> list[Outcome]: ...  # noqa: ASYNC109 - bounds the waiting only
+    async def aclose(self, limit: float = 5.0) -> list[Outcome]: ...

@@ -206,9 +206,16 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
 
 
 async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
-    dispatcher: Dispatcher, spec: EventSpec, chosen: tuple[Hook, ...], among: HookIndex, event: Event,
-    binding: Binding, ctx: Context | None, marks: list[float], answer: Any,
-) -> Verdict:  # fmt: skip
+    dispatcher: Dispatcher,
+    spec: EventSpec,
+    chosen: tuple[Hook, ...],
+    among: HookIndex,
+    event: Event,
+    binding: Binding,
+    ctx: Context | None,
+    marks: list[float],
+    answer: Any,
+) -> Verdict:
     """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
     took = marks[-1] - marks[-2]
     if took > binding.limit and answer.__class__ is not RaisedError:

@@ -13,7 +13,7 @@ import msgspec
 from hookline.core.hooks.hook import Hook
 from hookline.display import lines, one_line
 from hookline.events import Event, spec_of
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 from hookline.replies import NOTHING, Decision, Reply
 
 

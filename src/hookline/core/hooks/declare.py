@@ -19,7 +19,7 @@ from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
 from hookline.core.hooks.hook import Hook, HookLike, OnFailure, Test, parse_matcher
 from hookline.errors import HookError, did_you_mean
 from hookline.events import CATALOG, Event, spec_of
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 
 _WRITE = "write `(event)`, `(event, ctx)` or the SDK's `(input, tool_use_id, context)`"
 

@@ -1,4 +1,4 @@
-"""What the end of a command means, event by event (FACTS.md §2). Pure: one table for the ends, one for exit code 2.
+"""What the end of a command means, event by event (FACTS.md §2). Pure.
 
 A command says what it wants in JSON on stdout, which counts whatever the exit code; the exit code alone says the rest.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from types import MappingProxyType
 
 from hookline.events import spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, specific
@@ -20,8 +19,6 @@ class End(StrEnum):
     TWO = "exit 2"
     OTHER = "another exit code"
     SIGNAL = "a signal"
-    NOT_STARTED = "could not be started"
-    TIMEOUT = "timed out"
     OVERFLOW = "printed too much"
 
 
@@ -31,13 +28,6 @@ class ExitMeaning(StrEnum):
     SAID = "what it printed is its answer"
     NO = "it says no: a block, or back to work"
     FAILED = "it failed: the failure policy decides"
-
-
-ENDS: MappingProxyType[End, ExitMeaning] = MappingProxyType({
-    End.ZERO: ExitMeaning.SAID, End.TWO: ExitMeaning.NO, End.OTHER: ExitMeaning.FAILED, End.SIGNAL: ExitMeaning.FAILED,
-    End.NOT_STARTED: ExitMeaning.FAILED, End.TIMEOUT: ExitMeaning.FAILED, End.OVERFLOW: ExitMeaning.FAILED,
-})  # fmt: skip
-"""From the end of a command to what it means, before any JSON is looked at."""
 
 
 _NOT_THERE = re.compile(
@@ -55,8 +45,10 @@ def end_of(exit_code: int | None, signal: int | None = None) -> End:
 
 def exit_meaning(end: End, event_name: str) -> ExitMeaning:
     """What an end means on an event; one that nothing can be said no to takes exit 2 as a failure."""
-    found = ENDS[end]
-    return ExitMeaning.FAILED if found is ExitMeaning.NO and no(event_name, "") is None else found
+    if end is End.ZERO:
+        return ExitMeaning.SAID
+    says_no = end is End.TWO and no(event_name, "") is not None
+    return ExitMeaning.NO if says_no else ExitMeaning.FAILED
 
 
 def no(event_name: str, reason: str) -> Reply | None:

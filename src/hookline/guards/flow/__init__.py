@@ -23,7 +23,7 @@ from hookline.core.hooks.declare import declared
 from hookline.core.hooks.tools import EDITING
 from hookline.errors import extra
 from hookline.events import Event, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, UserPromptSubmit
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 from hookline.guards.flow.coding import origin_of, secrets_in
 from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config, read_config
 from hookline.guards.flow.rules import FlowJudge

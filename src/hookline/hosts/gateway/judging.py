@@ -36,7 +36,7 @@ from hookline.events import (
     SessionEnd,
     SessionStart,
 )
-from hookline.events.frozen import thaw
+from hookline.events.base import thaw
 from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules
 from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.messages import Id, Message
