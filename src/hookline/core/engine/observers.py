@@ -247,6 +247,12 @@ def response_of(ctx: Context, outcome: Outcome) -> HookResponse:
     """What is told of a hook that is done."""
     cancelled = outcome.status in (Status.TIMEOUT, Status.CANCELLED)
     word = "cancelled" if cancelled else "success" if outcome.ok else "error"
-    printed = {"output": outcome.stdout + outcome.stderr, "stdout": outcome.stdout, "stderr": outcome.stderr}
-    more: dict[str, Any] = {"exit_code": outcome.exit_code, "outcome": word}
-    return HookResponse(**_names(ctx), **printed, **more, result=outcome)
+    return HookResponse(
+        **_names(ctx),
+        output=outcome.stdout + outcome.stderr,
+        stdout=outcome.stdout,
+        stderr=outcome.stderr,
+        exit_code=outcome.exit_code,
+        outcome=word,  # type: ignore[arg-type]  # one of the three words above
+        result=outcome,
+    )
