@@ -101,7 +101,7 @@ class CodeFlow:
             return
         if tool in _WRITERS:
             yield from self._write(paths, everything)
-        elif self._has_secret(everything) and (is_effect(tool) or _WEB.search(tool)):
+        elif _has_secret(self._store, everything) and (is_effect(tool) or _WEB.search(tool)):
             yield _found("deny", "secret", f"{self._secret} would leave through `{tool}`")
         if _WEB.search(tool):
             yield from self._fetch(everything)
@@ -110,11 +110,11 @@ class CodeFlow:
             yield from self._publish(next(kinds, ""))
 
     def _line(self, line: str, flow: LineFlow) -> Iterator[FlowFinding]:
-        store, told = self._store, self._told(line)
-        strange = [host for host in flow.hosts if not self._is_known(host)]
+        store, told = self._store, _told(self._store, line)
+        strange = [host for host in flow.hosts if not _is_known(self._store, host)]
         where = ", ".join(strange or flow.hosts) or "an address that is made when it runs"
         sends_away = flow.carries and bool(strange or not flow.hosts)
-        if self._has_secret(line) and (flow.hosts or flow.carries or flow.publish):
+        if _has_secret(self._store, line) and (flow.hosts or flow.carries or flow.publish):
             yield _found("deny", "secret", f"{self._secret} is in this command")
         if flow.secret and flow.carries and not (flow.hosts and not strange and _ASKS_SECRET.search(store.prompt)):
             level: Level = "ask" if flow.hosts and not strange else "deny"
@@ -134,13 +134,13 @@ class CodeFlow:
         """A line that a text tells the agent to run, and code that comes from the network."""
         also_risky = flow.secret or sends_away or flow.persists
         prompt = self._store.prompt
-        wanted = flow.remote_code and not also_risky and _ASKS_INSTALL.search(prompt) and self._spoke_of(line)
+        wanted = flow.remote_code and not also_risky and _ASKS_INSTALL.search(prompt) and _spoke_of(self._store, line)
         if told and wanted:
             if not flow.only_installs:
                 yield _found("ask", "remote code", "a text wants this to be run, and you spoke of it", told, line)
         elif told and (also_risky or flow.remote_code):
             yield _found("deny", "echo", "a text tells the agent to run this", told, line)
-        elif told and (flow.opaque or told.origin != "inside") and not self._spoke_of(line):
+        elif told and (flow.opaque or told.origin != "inside") and not _spoke_of(self._store, line):
             yield _found("ask", "echo", "a text tells the agent to run this", told, line)
         yield from (found for path in flow.removes for found in self._removed(path))
         if flow.remote_code and not wanted and (self._store.has_outside() or told):
@@ -170,12 +170,12 @@ class CodeFlow:
 
     def _write(self, paths: list[str], everything: str) -> Iterator[FlowFinding]:
         for path in paths:
-            if self._has_secret(everything) and not is_secret(path):
+            if _has_secret(self._store, everything) and not is_secret(path):
                 yield _found("ask", "secret", f"{self._secret} would be written to {path}")
             if (match := PERSISTS.search(path)) is not None:
-                yield from self._persist(match.group(), self._told(everything))
+                yield from self._persist(match.group(), _told(self._store, everything))
             for host in hosts_in(everything) if TALKS.search(everything) else ():
-                if (source := self._outside_with(host)) and not self._is_known(host):
+                if (source := _outside_with(self._store, host)) and not _is_known(self._store, host):
                     yield _found("ask", "egress", f"{path} would send to `{host}`; you did not name it", source, host)
             if _MANIFEST.search(path):
                 yield from self._dependency(everything.replace(path, ""))
@@ -183,7 +183,7 @@ class CodeFlow:
     def _dependency(self, added: str) -> Iterator[FlowFinding]:
         """A package that only a text from outside named: its name says nothing of who publishes it."""
         for name in sorted(set(re.findall(r"[A-Za-z][\w.-]{3,}(?=\s*[=<>~^!@:\"'\]]|\s*$)", added, re.MULTILINE))):
-            source = self._outside_with(name)
+            source = _outside_with(self._store, name)
             if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
@@ -205,49 +205,54 @@ class CodeFlow:
             yield _found("ask", "publish", f"you did not ask for a {what}, and a text from outside was read")
 
     def _fetch(self, everything: str) -> Iterator[FlowFinding]:
-        if self._has_secret(everything):
+        if _has_secret(self._store, everything):
             yield _found("deny", "secret", f"{self._secret} is in the address")
         read = {key for text in self._store.texts for key in text.found}
         for one in addresses(everything):
             host = next(hosts_in(one.text), "")
-            if not host or self._is_known(host) or key_of(one.text) in read:
+            if not host or _is_known(self._store, host) or key_of(one.text) in read:
                 continue
             source = next((text for text in self._store.texts if contains(text.folded, host) >= 0), None)
             if self._store.secret_read or source:
                 why = f"`{host}` was not named by you, and the address is made up of more than was read"
                 yield _found("deny", "egress", why, source, host)
 
-    def _outside_with(self, value: str) -> ReadText | None:
-        """The text from outside in which a value stands."""
-        texts = (text for text in self._store.texts if text.origin != "inside")
-        return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
-
-    def _is_known(self, host: str) -> bool:
-        named = set(hosts_in(self._store.prompt))
-        return host in _KNOWN_HOSTS or host in named or contains(self._store.folded_prompt, fold(host)) >= 0
-
-    def _has_secret(self, text: str) -> bool:
-        return any(form in text for secret in self._store.secrets for form in _spellings(secret))
-
-    def _told(self, line: str) -> ReadText | None:
-        """The text that has this command, or a part of it, word by word."""
-        for part in dict.fromkeys([line, *re.split(r"&&|;|\|\||\n", line)]):
-            wanted = _squeezed(part)
-            words = sorted(set(re.findall(r"\w+", wanted)), key=len, reverse=True)
-            for text in self._store.texts if len(wanted) >= _LEAST_TOLD else ():
-                if all(word in text.text for word in words) and wanted in _squeezed(text.text):
-                    return text
-        return None
-
-    def _spoke_of(self, line: str) -> bool:
-        """Whether the prompt and the line share a word that says what it is about: `rust` and `sh.rustup.rs`."""
-        words = {word for word in re.findall(r"[a-z][\w.-]{3,}", fold(line)) if word not in _COMMON}
-        spoken = {word for word in re.findall(r"[^\W\d_]{4,}", self._store.folded_prompt) if word not in _COMMON}
-        return any(word in one for word in spoken for one in words)
-
 
 def _squeezed(text: str) -> str:
     return " ".join(text.translate(_QUOTES).split())
+
+
+def _outside_with(store: FlowStore, value: str) -> ReadText | None:
+    """The text from outside in which a value stands."""
+    texts = (text for text in store.texts if text.origin != "inside")
+    return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
+
+
+def _is_known(store: FlowStore, host: str) -> bool:
+    named = set(hosts_in(store.prompt))
+    return host in _KNOWN_HOSTS or host in named or contains(store.folded_prompt, fold(host)) >= 0
+
+
+def _has_secret(store: FlowStore, text: str) -> bool:
+    return any(form in text for secret in store.secrets for form in _spellings(secret))
+
+
+def _told(store: FlowStore, line: str) -> ReadText | None:
+    """The text that has this command, or a part of it, word by word."""
+    for part in dict.fromkeys([line, *re.split(r"&&|;|\|\||\n", line)]):
+        wanted = _squeezed(part)
+        words = sorted(set(re.findall(r"\w+", wanted)), key=len, reverse=True)
+        for text in store.texts if len(wanted) >= _LEAST_TOLD else ():
+            if all(word in text.text for word in words) and wanted in _squeezed(text.text):
+                return text
+    return None
+
+
+def _spoke_of(store: FlowStore, line: str) -> bool:
+    """Whether the prompt and the line share a word that says what it is about: `rust` and `sh.rustup.rs`."""
+    words = {word for word in re.findall(r"[a-z][\w.-]{3,}", fold(line)) if word not in _COMMON}
+    spoken = {word for word in re.findall(r"[^\W\d_]{4,}", store.folded_prompt) if word not in _COMMON}
+    return any(word in one for word in spoken for one in words)
 
 
 def _spellings(secret: str) -> set[str]:

@@ -62,7 +62,7 @@ class FlowJudge:
             return None
         findings = list(self._findings(tool, arguments))
         worst = self._worst(findings)
-        if worst is not None or (self._config.is_effect(tool) and self._places(tool, arguments)):
+        if worst is not None or (self._config.is_effect(tool) and _places(self._config, tool, arguments)):
             self._store.put(self._judged(tool, arguments, worst, findings))
         return worst
 
@@ -74,7 +74,7 @@ class FlowJudge:
         told = next((one for one in findings if one.sentence), worst)  # whichever rule decides, the sentence is shown
         worst = worst if worst.sentence else worst._replace(source=told.source, sentence=told.sentence)
         doubts = {one.rule for one in findings}
-        if denied is None and {"destination", "intent"} <= doubts and not self._hands_over():
+        if denied is None and {"destination", "intent"} <= doubts and not _hands_over(self._store):
             return worst._replace(level="deny", why=f"{worst.why}; nor did you ask for such an action")
         keys = {key for one in findings for key in one.keys}
         return None if denied is None and keys and keys <= self._store.approved else worst
@@ -83,7 +83,9 @@ class FlowJudge:
         self, tool: str, arguments: Mapping[str, Any], worst: FlowFinding | None, findings: list[FlowFinding]
     ) -> FlowRow:
         made = FlowRow("judged", tool=tool, arguments=sorted(arguments), call=call_hash(tool, arguments))
-        made.values = [(one.name, one.value[:200], *self._origin(one)) for one in self._places(tool, arguments)]
+        made.values = [
+            (one.name, one.value[:200], *self._origin(one)) for one in _places(self._config, tool, arguments)
+        ]
         if worst is not None:
             made.level, made.rule, made.source, made.text = worst.level, worst.rule, worst.source, worst.reason
             made.keys = [key for one in findings for key in one.keys]
@@ -91,26 +93,12 @@ class FlowJudge:
 
     def _origin(self, place: CallArgument) -> tuple[str, str]:
         """Where a destination comes from, for people to see."""
-        doubt = self._doubt(place)
+        doubt = _doubt(self._config, self._store, place)
         if doubt:
             return doubt, next((text.source for text in self._store.seen(place.value)), "")
         voucher = self._store.vouchers.get(key_of(place.value))
         named = names(self._store.prompt, self._store.folded_prompt, place.value)
         return ("user", "the prompt") if named or voucher is None else ("field", f"{voucher[1]}{voucher[0].path}")
-
-    def _arguments(self, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
-        found = []
-        for name, value in arguments.items():
-            role = self._config.role(tool, name)
-            for path, leaf in leaves(value):
-                last = path.rpartition(".")[2].replace("[]", "")
-                inner = role if role == "to" or not last else self._config.role(tool, last)
-                values = several(str(leaf)) if inner == "to" else [str(leaf)]
-                found += [CallArgument(last or name, one, inner) for one in values]
-        return found[:_MOST_VALUES]
-
-    def _places(self, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
-        return [one for one in self._arguments(tool, arguments) if one.role == "to" and one.value.strip()]
 
     def _findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
         code = CodeFlow(self._store)
@@ -123,10 +111,10 @@ class FlowJudge:
             if (word := words.unspoken_secret(tool, self._store.folded_prompt, reads=True)) and self._store.prompts:
                 yield FlowFinding("ask", "intent", f"you did not speak of a {word}", (f"intent:{tool}",))
             return
-        doubts = [found for one in self._places(tool, arguments) for found in self._destination(one)]
+        doubts = [found for one in _places(self._config, tool, arguments) for found in self._destination(one)]
         yield from doubts
         if not code.is_about(tool, arguments):
-            yield from self._unasked(tool, self._arguments(tool, arguments), doubted=bool(doubts))
+            yield from self._unasked(tool, _arguments(self._config, tool, arguments), doubted=bool(doubts))
 
     def _unasked(self, tool: str, given: list[CallArgument], *, doubted: bool) -> Iterator[FlowFinding]:
         """What the user did not ask for, and what goes out with it."""
@@ -145,58 +133,12 @@ class FlowJudge:
 
     # -- who vouches -------------------------------------------------------------------------------------------------
 
-    def _doubt(self, place: CallArgument) -> Doubt:
-        """Empty when the user or a record vouches for a value, else what is known about it."""
-        store, value, key = self._store, place.value, key_of(place.value)
-        if names(store.prompt, store.folded_prompt, value) or key in store.approved or self._config.is_known(key):
-            return ""
-        if is_postal(place.name) and self._is_postal_known(value):
-            return ""
-        found = store.vouchers.get(key)
-        if found is not None and found[0].label == "field":
-            return ""
-        if found is not None:  # a plain name is looked up in a closed directory; an address reaches anyone
-            return "" if kind_of(value) == "name" or self._is_named_person(value, found[0].people) else "third"
-        seen = store.seen(value)
-        if not seen:
-            return "unknown"
-        if any(text.delegated and self._is_meant(text, place) for text in seen):
-            return ""
-        return "delegated" if any(text.delegated for text in seen) else "text"
-
-    def _is_postal_known(self, value: str) -> bool:
-        wanted, said = postal(value), f" {postal(self._store.prompt)} "
-        return f" {wanted} " in said or any(wanted == postal(key) for key in self._store.vouchers)
-
-    def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
-        """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
-        is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
-        left = words.leaves_to_document("details_in", self._store.prompt)
-        only = (left or text.direct) and self._is_the_only_one(text, place.value)
-        return only or (is_word and left and text.direct)
-
-    def _is_the_only_one(self, text: ReadText, value: str) -> bool:
-        """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
-        kind = kind_of(value)
-        pattern = words.KINDS.get(kind)
-        if pattern is None or not (pattern.search(self._store.prompt) or self._is_named_person(value, "")):
-            return False
-        return {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {key_of(value)}
-
-    def _is_named_person(self, value: str, people: str) -> bool:
-        """Whether an address bears a name that the user said."""
-        local = f"{fold(value).partition('@')[0]} {fold(people).replace(fold(value), ' ').partition('@')[0]}"
-        common = words.row("holds_address") | words.row("prose") | words.row("generic")
-        return any(
-            contains(self._store.folded_prompt, word) >= 0 for word in set(re.findall(r"[^\W\d_]{3,}", local)) - common
-        )
-
     def _destination(self, place: CallArgument) -> Iterator[FlowFinding]:
-        doubt = self._doubt(place)
+        doubt = _doubt(self._config, self._store, place)
         if not doubt:
             return
         shown, key = f"`{one_line(place.value, 100)}` ({place.name})", (key_of(place.value),)
-        source, sentence = self._told(place.value)
+        source, sentence = _told(self._store, place.value)
         # a plain name is looked up in a closed directory; a street or the number of an account in a text reaches anyone
         is_number = doubt == "text" and re.search(r"\d{6}", place.value)
         is_name = kind_of(place.value) == "name" and not is_postal(place.name) and not is_number
@@ -212,15 +154,11 @@ class FlowJudge:
             why = f"{shown} comes from the text of {source}, not from you"
         yield FlowFinding(level, "destination", why, key, source, sentence)
 
-    def _told(self, value: str) -> tuple[str, str]:
-        """The first text in which a value stands, and the sentence there."""
-        return next((_quoted(text, value) for text in self._store.seen(value)), ("", ""))
-
     def _touched(self, one: CallArgument) -> Iterator[FlowFinding]:
         """What is changed or removed must not be known from a text alone."""
         is_id = one.role == "target" and words.tokens(one.name)[-1:] in (("id",), ("ids",), ("number",))
-        if is_id and self._doubt(one) == "text":
-            told = self._told(one.value)
+        if is_id and _doubt(self._config, self._store, one) == "text":
+            told = _told(self._store, one.value)
             why = f"`{one_line(one.value, 100)}` ({one.name}) comes from the text of {told[0]}, not from you"
             yield FlowFinding("ask", "target", why, (key_of(one.value),), *told)
 
@@ -236,7 +174,7 @@ class FlowJudge:
             yield FlowFinding(level, "intent", f"you did not speak of a {word}", key, *told)
         elif verbs and not handed_over and not words.asks_for(prompt, verbs):
             wanted = "/".join(sorted(verbs))
-            level = "ask" if self._hands_over() else level
+            level = "ask" if _hands_over(self._store) else level
             yield FlowFinding(level, "intent", f"you did not ask to {wanted} anything ({tool})", key, *told)
         elif not handed_over and words.thing_missing(tool, verbs, prompt):
             yield FlowFinding(level, "intent", f"you did not speak of what `{tool}` is about", key, *told)
@@ -249,10 +187,7 @@ class FlowJudge:
     def _is_handed_over(self, tool: str, verbs: Verbs) -> bool:
         """Whether the user let a text that they named say what to do, and this is not money, removal or a secret."""
         gentle = bool(verbs) and verbs <= _GENTLE and not set(words.tokens(tool)) & words.row("money")
-        return gentle and self._hands_over() and any(text.direct for text in self._store.texts)
-
-    def _hands_over(self) -> bool:
-        return words.leaves_to_document("hands_over", self._store.prompt)
+        return gentle and _hands_over(self._store) and any(text.direct for text in self._store.texts)
 
     def _echo(self, tool: str, verbs: Verbs, given: list[CallArgument]) -> FlowFinding | None:
         """Whether a text that was read tells the agent to make exactly this call. A paraphrase gets past it."""
@@ -276,10 +211,10 @@ class FlowJudge:
 
     def _content(self, one: CallArgument) -> Iterator[FlowFinding]:
         for address in addresses(one.value):
-            doubt = self._doubt(CallArgument(one.name, address.text, "content"))
+            doubt = _doubt(self._config, self._store, CallArgument(one.name, address.text, "content"))
             if not doubt:
                 continue
-            told = self._told(address.text)
+            told = _told(self._store, address.text)
             prompt = self._store.prompt
             wanted = doubt in ("delegated", "unknown") or words.LINKS.search(prompt) or not self._store.prompts
             origin = f"comes from {told[0]}" if told[0] else "was not named by you or by a record"
@@ -290,7 +225,7 @@ class FlowJudge:
         """What is fetched as it stands in a text carries nothing out; what was put together may."""
         given = [value for name, one in arguments.items() if is_address_argument(name) for value in flat(one)]
         for address in given:
-            doubt = self._doubt(CallArgument("url", address, "to"))
+            doubt = _doubt(self._config, self._store, CallArgument("url", address, "to"))
             parts = url_parts(address)
             if not doubt or (parts is not None and parts[0] in hosts_in(self._store.prompt)):
                 continue
@@ -311,6 +246,80 @@ class FlowJudge:
             if words.GO_TO.search(sentence):
                 return source, sentence
         return None
+
+
+def _doubt(config: FlowConfig, store: FlowStore, place: CallArgument) -> Doubt:
+    """Empty when the user or a record vouches for a value, else what is known about it."""
+    value, key = place.value, key_of(place.value)
+    if names(store.prompt, store.folded_prompt, value) or key in store.approved or config.is_known(key):
+        return ""
+    if is_postal(place.name) and _is_postal_known(store, value):
+        return ""
+    found = store.vouchers.get(key)
+    if found is not None and found[0].label == "field":
+        return ""
+    if found is not None:  # a plain name is looked up in a closed directory; an address reaches anyone
+        return "" if kind_of(value) == "name" or _is_named_person(store, value, found[0].people) else "third"
+    seen = store.seen(value)
+    if not seen:
+        return "unknown"
+    if any(text.delegated and _is_meant(store, text, place) for text in seen):
+        return ""
+    return "delegated" if any(text.delegated for text in seen) else "text"
+
+
+def _is_postal_known(store: FlowStore, value: str) -> bool:
+    wanted, said = postal(value), f" {postal(store.prompt)} "
+    return f" {wanted} " in said or any(wanted == postal(key) for key in store.vouchers)
+
+
+def _is_meant(store: FlowStore, text: ReadText, place: CallArgument) -> bool:
+    """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
+    is_word = kind_of(place.value) == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
+    left = words.leaves_to_document("details_in", store.prompt)
+    only = (left or text.direct) and _is_the_only_one(store, text, place.value)
+    return only or (is_word and left and text.direct)
+
+
+def _is_the_only_one(store: FlowStore, text: ReadText, value: str) -> bool:
+    """`her e-mail is on her page`: the user named the place and the kind, and it holds one such value."""
+    kind = kind_of(value)
+    pattern = words.KINDS.get(kind)
+    if pattern is None or not (pattern.search(store.prompt) or _is_named_person(store, value, "")):
+        return False
+    return {key_of(one.text) for one in addresses(text.text) if one.kind == kind} == {key_of(value)}
+
+
+def _is_named_person(store: FlowStore, value: str, people: str) -> bool:
+    """Whether an address bears a name that the user said."""
+    local = f"{fold(value).partition('@')[0]} {fold(people).replace(fold(value), ' ').partition('@')[0]}"
+    common = words.row("holds_address") | words.row("prose") | words.row("generic")
+    return any(contains(store.folded_prompt, word) >= 0 for word in set(re.findall(r"[^\W\d_]{3,}", local)) - common)
+
+
+def _told(store: FlowStore, value: str) -> tuple[str, str]:
+    """The first text in which a value stands, and the sentence there."""
+    return next((_quoted(text, value) for text in store.seen(value)), ("", ""))
+
+
+def _hands_over(store: FlowStore) -> bool:
+    return words.leaves_to_document("hands_over", store.prompt)
+
+
+def _arguments(config: FlowConfig, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
+    found = []
+    for name, value in arguments.items():
+        role = config.role(tool, name)
+        for path, leaf in leaves(value):
+            last = path.rpartition(".")[2].replace("[]", "")
+            inner = role if role == "to" or not last else config.role(tool, last)
+            values = several(str(leaf)) if inner == "to" else [str(leaf)]
+            found += [CallArgument(last or name, one, inner) for one in values]
+    return found[:_MOST_VALUES]
+
+
+def _places(config: FlowConfig, tool: str, arguments: Mapping[str, Any]) -> list[CallArgument]:
+    return [one for one in _arguments(config, tool, arguments) if one.role == "to" and one.value.strip()]
 
 
 def _quoted(text: ReadText, value: str) -> tuple[str, str]:
