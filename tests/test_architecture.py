@@ -639,7 +639,7 @@ NAMES_THE_INTERPRETER = {
     "fleet.connection": "looks for `nats-server` beside it",
     "processes.service.client": "tells the service which interpreter asks",
     "processes.service.server": "says in its status which interpreter it is",
-    "processes.service.start": "asks whether there is one",
+    "processes.service.control": "asks whether there is one",
     "processes.service.worker": "watches the file for changes",
     "runners.warm._boot.hookline_parent": "watches the file for changes",
 }

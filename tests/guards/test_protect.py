@@ -12,7 +12,7 @@ from hookline import Hooks
 from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import protect
-from hookline.guards.permissions.modes import SETS_UP, protected_name
+from hookline.guards.permissions.file_access import SETS_UP, protected_name
 from hookline.hosts.table import HOSTS
 from hookline.replies import Decision
 

@@ -14,7 +14,8 @@ import pytest
 
 from hookline import Command, Hooks
 from hookline.events import PreToolUse
-from hookline.processes import exits, spawn
+from hookline.processes import spawn
+from hookline.processes.loop import when_gone
 from hookline.processes.spawn import ProcessSpec
 from hookline.processes.tree import MARKER
 from tests.processes.running import run_process
@@ -188,7 +189,7 @@ async def test_the_end_of_a_process_is_told_once(gone: bool) -> None:
         process.stdin.close()
         await process.wait()
 
-    exits.when_gone(process.pid, loop, tell)
+    when_gone(process.pid, loop, tell)
     before = list(told)
     process.stdin.close()
     await asyncio.wait_for(over.wait(), 30)

@@ -24,7 +24,7 @@ from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, check_undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.permissions.git_config import GitConfig, read_git_config
+from hookline.guards.permissions.readonly_commands import GitConfig, read_git_config
 from hookline.replies import Reply, ask, deny
 
 _MOST_ALIASES = 5

@@ -29,7 +29,7 @@ from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
-from hookline.guards.permissions import modes
+from hookline.guards.permissions import file_access
 from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, ask, deny
@@ -101,13 +101,12 @@ class ProtectedFiles:
                 if problem := self.problem(path, cwd, places, folder=True):
                     return problem
         brought = [word for part in parse_line(line).commands if part.name in _COPIES for word in part.words[1:-1]]
-        mentioned = (
-            modes.MENTION.findall(line.lower().translate(modes.NO_QUOTES)) if found.undecidable or found.notes else []
-        )
+        unsure = found.undecidable or found.notes
+        mentioned = file_access.MENTION.findall(line.lower().translate(file_access.NO_QUOTES)) if unsure else []
         named = [
-            modes.writes_protected(line, folders, modes.SETS_UP),
+            file_access.writes_protected(line, folders, file_access.SETS_UP),
             *mentioned,
-            *(one for one in brought if modes.brings_protected(one, folders)),
+            *(one for one in brought if file_access.brings_protected(one, folders)),
         ]
         written = next((f"the line may write to `{one}`" for one in named if one), "")
         return _decides(line, undecidable=bool(found.undecidable)) or written or _sets_git(line)
@@ -128,7 +127,7 @@ class ProtectedFiles:
         except UnresolvablePath:
             return ""  # it is for `stay_inside` to say what cannot be judged
         for spelt in (os.path.normpath(os.path.join(cwd, os.path.expanduser(str(path)))), *leads):
-            if modes.protected_name(spelt, modes.SETS_UP) or inside_any(spelt, places):
+            if file_access.protected_name(spelt, file_access.SETS_UP) or inside_any(spelt, places):
                 return f"`{path}` is a file that sets up what guards this agent"
             if other_names(spelt):
                 return f"`{path}` is a hard link, and its other name may be that of a file that guards this agent"
@@ -139,7 +138,7 @@ class ProtectedFiles:
 
 
 def _decides(line: str, *, undecidable: bool) -> str:
-    if _ADMINISTERS.search(line.translate(modes.NO_QUOTES)) and (undecidable or _administers(line)):
+    if _ADMINISTERS.search(line.translate(file_access.NO_QUOTES)) and (undecidable or _administers(line)):
         return "the line runs a command of Hookline's that decides for the user"
     return ""
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 from hookline.core import template
-from hookline.processes.exits import watch
+from hookline.processes.loop import watch
 import hashlib
 from collections.abc import Generator, Iterable
 

@@ -1,11 +1,17 @@
-"""The event loop of a command: made when it is needed, or ahead, while nothing waits for it; and lines read for it."""
+"""The event loop of a command: made when it is needed, or ahead; lines read for it, and how a process ended.
+
+Nothing but the standard library: the service uses it, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -86,3 +92,106 @@ def _chunk(source: int) -> bytes:
         return os.read(source, 65536)
     except OSError:  # closed by its other end, or by us
         return b""
+
+
+# -- how a process ended, as a future of the event loop ----------------------------------------------------------------
+
+
+LOST = sys.maxsize
+"""In place of a return code that another part of this program was told: it waits for any child at all."""
+
+
+class Started:
+    """A process of ours, asked for its return code as a `Popen` is."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        return self._asked(os.WNOHANG)
+
+    def wait(self) -> int:
+        code = self._asked(0)
+        return LOST if code is None else code
+
+    def _asked(self, options: int) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, options)
+        except ChildProcessError:
+            return LOST
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+
+def watch(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> asyncio.Future[int | None]:
+    """The return code of a process we started, as a future; the process is reaped when it resolves."""
+    watch = ExitWatch(process, loop)
+    watch.look()
+    return watch.ended
+
+
+_IN_A_THREAD = -1
+
+
+def when_gone(pid: int, loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    """Call `told` once a process has gone, be it ours or not; at once if it has, or if there is no way to wait."""
+    try:
+        pidfd = os.pidfd_open(pid) if sys.platform == "linux" else -1
+    except OSError:
+        pidfd = -1
+    if pidfd < 0:
+        told()
+        return
+
+    def gone() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        told()
+
+    loop.add_reader(pidfd, gone)
+
+
+class ExitWatch:
+    """The future of a return code; it resolves by a look at the right moment, or when the loop tells."""
+
+    def __init__(self, process: Started | subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        self.ended: asyncio.Future[int | None] = loop.create_future()
+        self._process, self._loop = process, loop
+        self._pidfd: int | None = None
+        self._over = False
+
+    def look(self) -> None:
+        """Ask whether it has ended, and be told by the loop if it has not."""
+        if self._over or self._pidfd == _IN_A_THREAD:  # its id may be another's by now, or the thread is told
+            return
+        code = self._process.poll()
+        if code is not None:
+            self._over = True
+            self._no_longer()
+            _tell(self.ended, code)
+        elif self._pidfd is None:
+            self._from_now_on()
+
+    def _from_now_on(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self._process.pid) if sys.platform == "linux" else _IN_A_THREAD
+        except OSError:
+            self._pidfd = _IN_A_THREAD
+        if self._pidfd == _IN_A_THREAD:
+            threading.Thread(target=self._wait, name=f"hookline-wait-{self._process.pid}", daemon=True).start()
+        else:
+            self._loop.add_reader(self._pidfd, self.look)
+
+    def _no_longer(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+
+    def _wait(self) -> None:
+        code = self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for it any more
+            self._loop.call_soon_threadsafe(_tell, self.ended, code)
+
+
+def _tell(ended: asyncio.Future[int | None], code: int) -> None:
+    if not ended.done():
+        ended.set_result(None if code == LOST else code)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import msgspec
 
 from hookline.errors import HookFailed
-from hookline.processes.exits import ExitWatch, Started
+from hookline.processes.loop import ExitWatch, Started
 from hookline.processes.tree import MARKER
 
 fork_exec: Callable[..., int] | None

@@ -10,7 +10,7 @@ import pytest
 from hookline import Hooks
 from hookline.core.git_settings import is_harmless_setting
 from hookline.guards import approvals
-from hookline.guards.permissions.git_config import runs_something
+from hookline.guards.permissions.readonly_commands import runs_something
 from tests.environ import clean_environ
 
 ORDINARY = """\

@@ -19,7 +19,7 @@ import pytest
 
 import hookline
 from hookline.processes.fork_server import Stamps
-from hookline.processes.service import address, frames, start
+from hookline.processes.service import address, control, frames
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 BLOCKED = "is blocked by the pattern `rm -rf *`"
@@ -495,8 +495,8 @@ def test_a_folder_that_is_swapped_after_it_was_looked_at_gets_no_lock(
     (folder := tmp_path / "sockets").symlink_to(target)
     (loose := tmp_path / "loose").mkdir(mode=0o755)
     for swapped in (folder, loose):
-        monkeypatch.setattr(start, "make_folder", lambda swapped=swapped: str(swapped))
+        monkeypatch.setattr(control, "make_folder", lambda swapped=swapped: str(swapped))
         with pytest.raises(OSError, match=r"sockets|loose"):
-            start.take_lock("swapped")
+            control.take_lock("swapped")
 
     assert [*target.iterdir(), *loose.iterdir()] == []

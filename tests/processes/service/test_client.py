@@ -13,7 +13,7 @@ import pytest
 
 from hookline.cli.main import PRELOAD
 from hookline.core.interpreter import hookline_argv
-from hookline.processes.service.spare import rehearsable
+from hookline.processes.service.worker import rehearsable
 from tests.processes.service.conftest import GUARD, HOOKLINE, Desk, event, reason, until
 
 

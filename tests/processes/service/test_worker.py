@@ -16,7 +16,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hookline.processes.fork_server import AT_A_TIME, Inspection, Stamps, stamp
-from hookline.processes.service import client, event_process, frames, spare
+from hookline.processes.service import client, event_process, frames, worker
 from hookline.processes.service.pool import Route
 from tests.processes.service.conftest import Desk, reason, until
 from tests.processes.service.conftest import event as bash_call
@@ -24,7 +24,7 @@ from tests.processes.service.conftest import event as bash_call
 REHEARSED = """
 import os, sys
 from hookline.cli.main import main
-from hookline.processes.service import spare
+from hookline.processes.service import worker
 os.environ["XDG_STATE_HOME"] = os.devnull
 def state():
     streams = sys.stdin, sys.stdout, sys.stderr
@@ -33,9 +33,9 @@ def run(words):
     asked.append((words, sys.stdin.buffer.read(), os.environ["HOOKLINE_REHEARSAL_1"]))
     return main(words)
 asked, before = [], state()
-spare.rehearse(run, *spare.REHEARSALS)
-assert [words for words, *_ in asked] == list(spare.REHEARSALS)
-assert {text for _, text, _ in asked} == {spare.EVENT}
+worker.rehearse(run, *worker.REHEARSALS)
+assert [words for words, *_ in asked] == list(worker.REHEARSALS)
+assert {text for _, text, _ in asked} == {worker.EVENT}
 sys.exit(0 if state() == before else "something changed")
 """
 
@@ -146,7 +146,7 @@ def test_a_process_that_is_not_as_before_takes_no_other_event(tmp_path: Path, li
 STAYS = """
 import os, socket, sys, threading
 from hookline.core import template
-from hookline.processes.service import client, event_process as event, frames, spare
+from hookline.processes.service import client, event_process as event, frames, worker
 def run(words):
     LINE
     return 0
@@ -157,7 +157,7 @@ fds = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
 client.send_body(theirs, ["guard", "secrets"], [*map(b"=".join, os.environb.items())], fds)
 inlet, outlet = os.pipe()
 os.write(outlet, frames.GO)
-event.answer(ours, inlet, run, spare.Spare(template.Template(socket.socketpair()[0]), os.memfd_create("seats"), run))
+event.answer(ours, inlet, run, worker.Spare(template.Template(socket.socketpair()[0]), os.memfd_create("seats"), run))
 os.write(said, b"stayed")
 """
 
@@ -165,7 +165,7 @@ os.write(said, b"stayed")
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_what_its_parent_held_is_not_a_process_s_own_memory() -> None:
     """Linux counts it among the most that the process itself has held."""
-    code = "from hookline.processes.service import spare; print(spare._memory() < spare.MOST_MEMORY)"
+    code = "from hookline.processes.service import worker; print(worker._memory() < worker.MOST_MEMORY)"
     start = f"subprocess.run([sys.executable, '-c', {code!r}])"
     started = f"import subprocess, sys; held = b'x' * (300 << 20); {start}"
     done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=False)
@@ -250,7 +250,7 @@ def test_many_at_once_leave_few_processes_waiting(desk: Desk) -> None:
         found = list(pool.map(lambda _: reason(desk.guard()), range(40)))
 
     assert all("rm -rf" in one for one in found)
-    until(lambda: 0 < len(children(desk)) <= spare.MAX_IDLE)
+    until(lambda: 0 < len(children(desk)) <= worker.MAX_IDLE)
 
 
 CIRCUMSTANCES: tuple[tuple[tuple[str, ...], str, dict[str, str]], ...] = (

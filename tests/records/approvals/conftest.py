@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from hookline.processes.service import start
+from hookline.processes.service import control
 from hookline.records.approvals.inbox import path
 from hookline.records.approvals.server import InboxServer
 
@@ -102,8 +102,8 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("HOOKLINE_SERVICE", f"inbox-{os.getpid()}-{next(_numbers)}")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.setattr(start, "start", lambda entry: False)
-    start.make_folder()
+    monkeypatch.setattr(control, "start", lambda entry: False)
+    control.make_folder()
     made = Desk(tmp_path)
     made.configure()
     await made.start()

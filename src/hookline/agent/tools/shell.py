@@ -27,8 +27,8 @@ from typing import Any
 from hookline.core.interpreter import temporary_folder
 from hookline.core.paths import inside_any
 from hookline.errors import HooklineError
-from hookline.guards.permissions.git_config import main_worktree, running_settings
-from hookline.processes.exits import watch, when_gone
+from hookline.guards.permissions.readonly_commands import main_worktree, running_settings
+from hookline.processes.loop import watch, when_gone
 from hookline.processes.tree import MARKER, Group, new_marker
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.warm import WarmLine, WarmStarter

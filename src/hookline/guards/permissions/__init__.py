@@ -1,7 +1,7 @@
 """May the agent do this? Rules, modes and one pure function that decides."""
 
 from hookline.guards.permissions.decide import Permission, decide
-from hookline.guards.permissions.modes import MODES, Mode, edits_only
+from hookline.guards.permissions.file_access import MODES, Mode, edits_only
 from hookline.guards.permissions.readonly_commands import reads_only
 from hookline.guards.permissions.rules import (
     AppliedUpdates,

@@ -13,8 +13,16 @@ from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, covers
 from hookline.core.hooks.tools import ARGUMENTS, canonical
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
-from hookline.guards.permissions.file_access import file_access_match, reads_from
-from hookline.guards.permissions.modes import RUNS_LATER, Mode, edits_file, edits_only, protected_file, writes_protected
+from hookline.guards.permissions.file_access import (
+    RUNS_LATER,
+    Mode,
+    edits_file,
+    edits_only,
+    file_access_match,
+    protected_file,
+    reads_from,
+    writes_protected,
+)
 from hookline.guards.permissions.readonly_commands import WorkingFolders, reads_only
 from hookline.guards.permissions.rules import Rules
 

@@ -10,7 +10,7 @@ import msgspec
 from hookline.core.hooks.condition import Rule, domain_of, read_rule
 from hookline.core.hooks.tools import ARGUMENTS, EDITING
 from hookline.core.shell import parse_line
-from hookline.guards.permissions.modes import Mode
+from hookline.guards.permissions.file_access import Mode
 
 _BEHAVIOURS = ("allow", "ask", "deny")
 

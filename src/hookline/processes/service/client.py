@@ -229,9 +229,9 @@ def ask(words: list[str], connection: _socket.socket | None) -> int:
 
 def _start(entry: str) -> None:
     try:
-        from hookline.processes.service import start
+        from hookline.processes.service import control
 
-        start.start(entry)
+        control.start(entry)
     except OSError:
         pass  # a full disk, a read-only folder: then every event is answered without a service
 

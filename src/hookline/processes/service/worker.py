@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import _socket
 import contextlib
+import fcntl
 import gc
 import importlib
 import os
+import resource
 import signal
 import sys
+import tempfile
+import threading
 import time
+from typing import NoReturn
 
 from hookline.core import template
-from hookline.processes.service import client, spare
+from hookline.core.files import in_fleet
+from hookline.processes import loop
+from hookline.processes.service import client, event_process, frames
 
 QUIET = 0.05
 """Seconds after an event began in which no process is forked ahead, as the agent wants the machine for itself."""
@@ -43,15 +50,15 @@ class Worker(template.Template):
         self.slots: int = client.buffer("slots")
 
     def taken(self, data: bytes, fds: list[int]) -> WorkerEvent:
-        self.asked = spare.rehearsable(data[8:])
+        self.asked = rehearsable(data[8:])
         self.poll.register(fds[0], 0)
         return WorkerEvent(data[:8], fds)
 
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
         super().heard(kind, pid, data, fds)
-        if kind in (spare.THROUGH, spare.AGAIN) and pid in self.running:
+        if kind in (THROUGH, AGAIN) and pid in self.running:
             self.running[pid].through, self.running[pid].kill_at = True, None
-            if kind == spare.AGAIN:
+            if kind == AGAIN:
                 self.ended(pid, self.running.pop(pid), 0)
                 self.waiting.add(pid)
 
@@ -109,19 +116,194 @@ def loaded_files() -> list[str]:
 def main(entry: str, fd: int) -> None:
     """Get warm, say so, and serve: `entry` is a module with a `main`, and with the names of what to import ahead."""
     gc.disable()
-    spare.redirect_to_devnull()
+    redirect_to_devnull()
     resident = importlib.import_module(entry)
     for name in resident.PRELOAD:
         with contextlib.suppress(ImportError):  # an extra that is not there; a command that needs it will say so
             importlib.import_module(name)
     os.environ["XDG_STATE_HOME"] = os.devnull  # a rehearsal is not an event: no fleet judges or records it
-    spare.rehearse(resident.main, *spare.REHEARSALS)
+    rehearse(resident.main, *REHEARSALS)
     gc.collect()
     gc.freeze()
     worker = Worker(_socket.socket(fileno=fd))
     worker.announce(loaded_files())
     worker.serve()
     try:
-        spare.Spare(worker, worker.slots, resident.main).serve(worker.asked)
+        Spare(worker, worker.slots, resident.main).serve(worker.asked)
     finally:
         os._exit(70)
+
+
+# -- the process that waits for an event, gets ready for it meanwhile, and becomes it ----------------------------------
+
+
+EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transcript_path": "", "cwd": "/",
+"tool_name": "Bash", "tool_input": {"command": "cd / && git -C x status -s | grep 'y' > /dev/null"}}"""
+REHEARSALS = (
+    ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
+    ["guard", "paths", "--confine", "auto", "--temporary", "--protect", "--block", "sudo *"],
+)
+"""Commands that are run before the first event: what they import, compile and keep is there, and in place."""
+PURE_GUARDS = ("approvals", "commands", "paths", "protect", "secrets")
+"""Guards that change nothing in the process that runs them."""
+PADDING = 40
+"""Variables that a client's environment has beyond a worker's, more or less."""
+SETTLE = 0.02
+"""Seconds without an event after which the next command is rehearsed."""
+MAX_IDLE = 2
+"""Processes of one worker that wait for events at once."""
+MOST_EVENTS, MOST_MEMORY = 1000, 256 << 20
+"""Events after which a process ends, and bytes: what it has gathered goes with it."""
+THROUGH, AGAIN = b"e", b"w"
+"""What a process tells its worker: the event is through · and it waits for another one."""
+
+
+class Spare:
+    """A fork of a worker: waits for an event, answers it, and waits again if it can."""
+
+    run: event_process.Run
+    worker: template.Template
+    slots: int
+
+    def __init__(self, worker: template.Template, slots: int, run: event_process.Run) -> None:
+        self.worker, self.slots, self.run = worker, slots, run
+        self.slot: int = -1
+        self.answered: int = 0
+        self.modules: int = 0
+        self.pure: bool = False
+
+    def serve(self, asked: list[str]) -> NoReturn:
+        """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
+        event_process.reset_signals()
+        if not self._acquire_idle_slot():
+            os._exit(0)  # others have come back meanwhile
+        self._get_ready(asked)
+        while True:
+            message, fds = self.worker.next_request(8 + frames.ASKED, 2)
+            self._release_idle_slot()
+            if not self.answered:
+                os.setpgid(0, 0)
+            self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
+            event_process.answer(_socket.socket(fileno=fds[0]), fds[1], self.run, self)
+            self.answered += 1
+            _forget()
+
+    def _get_ready(self, asked: list[str]) -> None:
+        first = asked or REHEARSALS[0]
+        for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
+            if template.is_waiting(self.worker.requests, SETTLE):
+                break
+            rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
+            loop.prepare()
+        gc.freeze()  # what rehearsals have left is not looked through while a client waits
+        gc.enable()
+
+    def _acquire_idle_slot(self) -> bool:
+        """Take one of the slots for processes that wait; a process that ends leaves its slot."""
+        for slot in range(MAX_IDLE):
+            with contextlib.suppress(OSError):
+                fcntl.lockf(self.slots, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, slot)
+                self.slot = slot
+                return True
+        return False
+
+    def _release_idle_slot(self) -> None:
+        fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)
+
+    # ---- around an event
+
+    def begin(self, words: list[str]) -> None:
+        """What is not ours alone may do anything: it does not get hold of the service, and is the last one here."""
+        self.pure = is_pure(words) and not in_fleet()
+        self.modules = len(sys.modules)
+        if not self.pure:
+            self.worker.requests.close()
+
+    def is_as_before(self) -> bool:
+        """Whether an event has left nothing in this process that the next one could meet."""
+        return self.pure and len(sys.modules) == self.modules and threading.active_count() == 1 and not _has_children()
+
+    def end(self, *, stays: bool) -> bool:
+        """Tell the worker that the event is through; whether this process waits for another one."""
+        stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._acquire_idle_slot()
+        with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
+            self.worker.note(AGAIN if stays else THROUGH)
+            return stays
+        return False
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _memory() -> int:
+    """The bytes that this process holds; where the system does not say, the most that it has held.
+
+    The most is also what its parent held when it was started, if that was more.
+    """
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read(256).split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _forget() -> None:
+    """Hold on to nothing of an event: no folder, no streams, nothing that Python remembers of its environment."""
+    os.chdir("/")
+    tempfile.tempdir = None
+    redirect_to_devnull()
+    loop.prepare()
+
+
+def redirect_to_devnull() -> None:
+    """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
+    null = os.open(os.devnull, os.O_RDWR)
+    template.redirect([null] * 3)
+    os.close(null)
+
+
+def is_pure(words: list[str]) -> bool:
+    """Whether a command is a guard of ours that answers once and leaves its process as it was."""
+    return words[:1] == ["guard"] and words[1:2] != [] and words[1] in PURE_GUARDS and "--lines" not in words
+
+
+def rehearsable(asked: bytes) -> list[str]:
+    """The words of a command, if running it once more changes nothing; else nothing."""
+    words = os.fsdecode(asked.rstrip(b"\0")).split("\0")
+    return words if is_pure(words) else []
+
+
+def rehearse(run: event_process.Run, *commands: list[str]) -> None:
+    """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
+
+    How they end does not matter. Afterwards environment and streams are as they were.
+    """
+    environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
+    pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
+    for words in commands:
+        fds = [client.buffer("rehearsal") for _ in range(3)]
+        client.write_all(fds[0], EVENT)
+        os.lseek(fds[0], 0, os.SEEK_SET)
+        ours, theirs = _socket.socketpair()
+        client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)
+        kept = event_process.become(event_process.receive(ours))
+        with (
+            open(0, closefd=False) as sys.stdin,
+            open(1, "w", closefd=False) as sys.stdout,
+            open(2, "w", closefd=False) as sys.stderr,
+            contextlib.suppress(SystemExit, Exception),
+        ):
+            run(words)
+        ours.close()
+        theirs.close()
+        for fd in (*fds, *kept):
+            os.close(fd)
+    sys.stdin, sys.stdout, sys.stderr = streams
+    template.replace_environ([*map(b"=".join, environ.items())])
+    tempfile.tempdir = None  # each environment has its own
+    redirect_to_devnull()

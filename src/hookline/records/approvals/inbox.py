@@ -23,7 +23,7 @@ from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import ConfigError, HooklineError
 from hookline.events import Event
-from hookline.processes.service import address, start
+from hookline.processes.service import address, control
 from hookline.records.approvals.questions import AskedCall, AskedQuestion
 from hookline.settings.files import Problem, read_json
 from hookline.settings.policy import File
@@ -158,7 +158,7 @@ async def _connected(limit: float) -> socket.socket:
             if not starts or time.monotonic() >= end:
                 raise Unreachable(f"the inbox cannot be reached: {problem}") from None
             with contextlib.suppress(OSError):  # a full disk, a read-only folder
-                start.start(ENTRY)
+                control.start(ENTRY)
             await asyncio.sleep(_LOOK)
             continue
         if address.is_trusted(connection):

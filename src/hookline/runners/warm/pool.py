@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from math import inf
 from pathlib import Path
 
-from hookline.processes.exits import when_gone
 from hookline.processes.fork_server import ForkServer, ServerPool, write_file
+from hookline.processes.loop import when_gone
 from hookline.processes.spawn import Child, Pipes, ProcessSpec, entries_of, spawn
 from hookline.processes.tree import MARKER
 from hookline.runners.warm.plan import Interpreter, WarmPlan, plan
