@@ -262,9 +262,9 @@ async def _join(args: argparse.Namespace) -> int:
 def _connection_begins() -> str:
     """Let the resident service connect, where there is one."""
     from hookline.cli import main as entry
-    from hookline.processes.service import address, client, control
+    from hookline.processes.service import address, control
 
-    if address.instance() and not Path(client.off_switch()).exists():
+    if address.instance() and not Path(address.off_switch()).exists():
         with contextlib.suppress(control.NotRunning):
             control.begin(entry.__name__)
             return "the resident service keeps it connected; `hookline fleet status` shows how it stands"

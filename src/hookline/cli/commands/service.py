@@ -17,7 +17,7 @@ from hookline.cli.options import parser_for
 from hookline.cli.style import paint
 from hookline.display import one_line
 from hookline.errors import HooklineError
-from hookline.processes.service import address, client, control
+from hookline.processes.service import address, control
 from hookline.records.audit.push import push_states
 
 NOT_RUNNING = 3
@@ -59,8 +59,8 @@ def _status(args: argparse.Namespace) -> int:
 def _why_not() -> str:
     if not address.instance():
         return "turned off by HOOKLINE_SERVICE, or this system has no Unix sockets"
-    if Path(client.off_switch()).exists():
-        return f"turned off by {client.off_switch()} (`hookline service on`)"
+    if Path(address.off_switch()).exists():
+        return f"turned off by {address.off_switch()} (`hookline service on`)"
     return "it starts with the first command hook"
 
 

@@ -31,6 +31,12 @@ def instance() -> str:
     return name if plain.isascii() and plain.isalnum() and len(name) <= LONGEST_NAME else ""
 
 
+def off_switch() -> str:
+    """The file whose existence turns the service off for good: `hookline service off` makes it."""
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME") or "/", ".config")
+    return os.path.join(config, "hookline", "service.off")
+
+
 def folder() -> str:
     """The folder of the user's sockets, which may not exist yet."""
     base = f"/run/user/{os.getuid()}" if sys.platform == "linux" else temporary_folder()

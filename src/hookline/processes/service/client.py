@@ -59,15 +59,9 @@ def way(words: list[str]) -> str:
     if any(word == "-h" or (len(word) > 2 and "--help".startswith(word)) for word in words):
         return ""
     try:
-        return "" if os.isatty(0) or os.path.exists(off_switch()) else HOT[words[0]](words[1:])
+        return "" if os.isatty(0) or os.path.exists(address.off_switch()) else HOT[words[0]](words[1:])
     except OSError:  # no stdin at all
         return ""
-
-
-def off_switch() -> str:
-    """The file whose existence turns the service off for good: `hookline service off` makes it."""
-    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.environ.get("HOME") or "/", ".config")
-    return os.path.join(config, "hookline", "service.off")
 
 
 def take_stdin(how: str) -> bool:

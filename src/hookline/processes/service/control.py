@@ -11,7 +11,7 @@ from typing import Any
 
 from hookline.core.files import state_folder
 from hookline.core.interpreter import ISOLATED, python_argv
-from hookline.processes.service import address, client, frames
+from hookline.processes.service import address, frames
 
 ANSWER_LIMIT = 5.0
 """Seconds that the service has to answer, to start or to end."""
@@ -76,7 +76,7 @@ def _clean() -> bool:
 
 def turn(*, on: bool) -> str:
     """Turn the service on or off for good, for this user; the file that says so."""
-    path = client.off_switch()
+    path = address.off_switch()
     if on:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
