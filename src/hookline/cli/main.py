@@ -58,7 +58,7 @@ PRELOAD = (
     "argparse", "asyncio", "json", "msgspec", "hookline.api", "hookline.core.engine", "hookline.core.wire.claude",
     "hookline.core.wire.dialects", "hookline.guards", "hookline.settings", "hookline.settings.trust.store",
     "hookline.runners.command", "hookline.runners.function", "hookline.cli.commands.guard",
-    "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.runtime",
+    "hookline.cli.commands.answer", "hookline.cli.commands.pipe", "hookline.cli.commands.fire", "hookline.cli.options",
     "hookline.hosts.user_rules", "hookline.fleet.enforce",
 )  # fmt: skip
 """What command hooks import when they run: the workers of the resident service, which import this, do so ahead."""

@@ -1,24 +1,30 @@
-"""Flags that several commands share: where the hooks come from, and whether they are trusted."""
+"""What commands share: their flags, where hooks come from and whether they are trusted, and how work is run."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
 from hookline.api import Hooks
 from hookline.cli.main import USAGE
 from hookline.cli.style import has_terminal
+from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 from hookline.core.files import default_log, in_fleet, private_folder
+from hookline.core.hooks import AgentCheck, McpTool, Prompt
 from hookline.core.hooks.actions import Command
 from hookline.display import one_line
-from hookline.errors import AuditError, ConfigError, EventError
+from hookline.errors import AuditError, ConfigError, EventError, did_you_mean
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
@@ -40,8 +46,7 @@ _LOG_BYTES = 64 * 1024 * 1024
 
 def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
     """A parser that says what a command is for, and shows examples as they were written."""
-    kind = _GateParser if name == "guard" else _Parser
-    return kind(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
+    return _Parser(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
 
 
 def examples(prog: str) -> str:
@@ -53,28 +58,16 @@ def examples(prog: str) -> str:
 class _Parser(argparse.ArgumentParser):
     """Errors are one line, with a suggestion for a flag that was misspelled, and exit code 64."""
 
-    code = USAGE
-
     def format_help(self) -> str:
         """The examples of a command lie in a file: only a person who asks for help needs them."""
         self.epilog = self.epilog or examples(self.prog)
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        shown = one_line(f"{message}{self._suggestion(message)}")
-        self.exit(self.code, f"{self.prog}: {shown}; see `{self.prog} --help`\n")
-
-    def _suggestion(self, message: str) -> str:
-        from hookline.errors import did_you_mean
-
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        return did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
-
-
-class _GateParser(_Parser):
-    """A guard that cannot start must block."""
-
-    code = 2
+        suggestion = did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
+        code = 2 if self.prog.startswith("hookline guard") else USAGE  # a guard that cannot start must block
+        self.exit(code, f"{self.prog}: {one_line(message + suggestion)}; see `{self.prog} --help`\n")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -224,8 +217,11 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
         runners=runners,
         on_problem=problems.append,
     )
-    if strict:
-        _refuse_unreadable(hooks)
+    if strict and hooks.settings is not None:
+        loaded = hooks.settings.loaded
+        unread = (problem for file in loaded.broken for problem in file.problems)
+        for problem in (one for one in (*loaded.source_problems, *unread) if one.severity == "error"):
+            raise ConfigError(problem.where, f"{problem.message} (`hookline check` shows everything that is wrong)")
     for problem in problems:
         warn(problem)
     return with_fleet_policy(hooks)
@@ -255,16 +251,6 @@ def record_refusal(read: Callable[[], Iterable[Event]], why: str) -> None:
             return
         except Exception as problem:  # noqa: BLE001 - the refusal counts, recorded or not
             print(f"hookline: a refusal is not in the fleet's audit log: {one_line(str(problem))}", file=sys.stderr)
-
-
-def _refuse_unreadable(hooks: Hooks) -> None:
-    assert hooks.settings is not None
-    unread = [
-        problem for file in hooks.settings.loaded.broken for problem in file.problems if problem.severity == "error"
-    ]
-    wrong = [problem for problem in hooks.settings.loaded.source_problems if problem.severity == "error"]
-    for problem in (*wrong, *unread):
-        raise ConfigError(problem.where, f"{problem.message} (`hookline check` shows everything that is wrong)")
 
 
 def cold(kind: type[Any], services: Callable[[], Services]) -> Runner:
@@ -318,3 +304,87 @@ def from_python(file: str) -> Hooks:
     from hookline.hook_file import load_hooks
 
     return load_hooks(file)
+
+
+# -- running a command to its end, so that nothing hooks started outlives it -----------------------------------------
+
+
+if TYPE_CHECKING:
+    from hookline.processes.watch import SharedDeadline
+
+T = TypeVar("T")
+TERMINATED = 143
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; TERM ends it as Ctrl-C does, and with it everything that hooks have started."""
+
+    async def watched() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        with contextlib.suppress(NotImplementedError, RuntimeError):  # Windows, or not the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel_once, task)
+        return await work
+
+    try:
+        return asyncio.run(watched())
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
+
+
+def _cancel_once(task: asyncio.Task[Any]) -> None:
+    """A second signal does not cut the cleaning up short."""
+    if not task.cancelling():
+        task.cancel()
+
+
+_LOADING = 60.0
+_PATIENCE = 3.0
+
+
+class TimeKeeper:
+    """Tells the process that watches when the hooks that run are due, so that it can end one that holds this process.
+
+    What a hook's own time limit can end, that ends: `_PATIENCE` seconds are given on top.
+    """
+
+    def __init__(self, due: SharedDeadline) -> None:
+        self._due = due
+        self._running: dict[str, float] = {}
+
+    def loading(self) -> None:
+        """Hooks are about to be read, and their files may run anything; a person at a terminal may be asked first."""
+        self._due.within(None if sys.stdin.isatty() else _LOADING)
+
+    def watch(self, hooks: Hooks) -> Hooks:
+        """The hooks have been read; from now on each has its own time."""
+        self._due.within(None)
+        hooks.observe(self, inline=True)
+        return hooks
+
+    def __call__(self, notice: Notice) -> None:
+        """A hook began, or is done."""
+        if isinstance(notice, HookStarted):
+            self._running[notice.hook_id] = notice.limit + _PATIENCE
+        elif isinstance(notice, HookResponse):
+            self._running.pop(notice.hook_id, None)
+        else:
+            return
+        self._due.within(max(self._running.values(), default=None))
+
+
+# -- what hooks need from a host --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def hosted(hooks: Hooks, *, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[None]:
+    """Give the hooks what their kinds need, for as long as this lasts."""
+    kinds = {type(hook.action) for hook in hooks.hooks}
+    if not kinds & {Prompt, AgentCheck, McpTool}:
+        yield
+        return
+    from hookline.agent.hook_services import services
+
+    async with services(model=model, mcp_config=mcp_config, cwd=cwd) as found:
+        hooks.services = found
+        yield

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,26 +55,17 @@ def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
     except ValueError:
         return "has a name that no file can have"
     try:
-        return _regular(descriptor, most)
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            other = "is a pipe, a socket or a device; a file was expected"
+            return _SAY[errno.EISDIR] if stat.S_ISDIR(mode) else other
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(most + 1)
     except OSError as error:
         return f"cannot be read: {(error.strerror or str(error)).lower()}"
     finally:
         os.close(descriptor)
-
-
-def _regular(descriptor: int, most: int) -> bytes | str:
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISDIR(mode):
-        return _SAY[errno.EISDIR]
-    if not stat.S_ISREG(mode):
-        return "is a pipe, a socket or a device; a file was expected"
-    parts, left = [], most + 1
-    while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
-        parts.append(part)
-        left -= len(part)
-    if left <= 0:
-        return f"is larger than {most // 1024:,} KiB; nothing of it is read"
-    return b"".join(parts)
+    return data if len(data) <= most else f"is larger than {most // 1024:,} KiB; nothing of it is read"
 
 
 def read_text(path: str, label: str) -> tuple[str | None, tuple[Problem, ...]]:
@@ -104,16 +96,15 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise RecursionError
     if isinstance(value, dict):
-        return {_key(key): plain(one, depth + 1) for key, one in value.items()}
+        keys = (
+            key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key) for key in value
+        )
+        return {key: plain(one, depth + 1) for key, one in zip(keys, value.values(), strict=True)}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(one, depth + 1) for one in value]
     if isinstance(value, bool | str | float) or value is None:
         return value
     return value if isinstance(value, int) and abs(value) < 2**63 else str(value)[:100]
-
-
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def canonical(value: Any) -> bytes:
@@ -136,19 +127,16 @@ def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     except RecursionError:
         return None, (Problem(label, "is nested too deeply"),)
     except msgspec.MsgspecError as error:
-        return None, (Problem(label, f"is not JSON: {_located(text, str(error))}"),)
+        import json  # only a broken file needs it: the time to start counts
 
-
-def _located(text: str, otherwise: str) -> str:
-    import json  # only a broken file needs it: the time to start counts
-
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"line {error.lineno} column {error.colno}: {error.msg.lower()}"
-    except (ValueError, RecursionError):
-        return otherwise.lower()
-    return f"{otherwise.lower()}"
+        said = str(error).lower()
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as found:
+            said = f"line {found.lineno} column {found.colno}: {found.msg.lower()}"
+        except (ValueError, RecursionError):
+            pass
+        return None, (Problem(label, f"is not JSON: {said}"),)
 
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
@@ -205,16 +193,11 @@ def read_script(path: str | Path) -> HookScript | None:
         found = read_bytes(str(path), LARGEST)
         return HookScript(str(path), f"unreadable: {found}") if isinstance(found, str) else None
     data = read_bytes(str(path), _LARGEST_COPY) if size <= _LARGEST_COPY else None
-    return HookScript(str(path), digest, _copy(data) if isinstance(data, bytes) else None)
-
-
-def _copy(data: bytes) -> str | None:
-    if b"\0" in data:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
+    text = None
+    if isinstance(data, bytes) and b"\0" not in data:
+        with suppress(UnicodeDecodeError):
+            text = data.decode()
+    return HookScript(str(path), digest, text)
 
 
 Severity = Literal["error", "warning", "note"]

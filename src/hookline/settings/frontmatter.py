@@ -75,12 +75,14 @@ def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, 
         return {}, (Problem(label, f"its header is not YAML: {_located(error)}"),)
     header: dict[str, Any] = {}
     problems: list[Problem] = []
-    for line, key, lines in parts:
-        found, value = _value(key, lines, yaml)
-        if found:
-            header[key] = value
+    for number, key, lines in parts:
+        for attempt in (lines, [_quoted(line, yaml) for line in lines]):  # YAML, or with what is none in quotes
+            read = _read("\n".join(attempt), yaml)
+            if isinstance(read, dict) and list(read) == [key]:
+                header[key] = read[key]
+                break
         else:
-            problems.append(Problem(label, f"line {line}: `{key}` of its header is not YAML and cannot be read"))
+            problems.append(Problem(label, f"line {number}: `{key}` of its header is not YAML and cannot be read"))
     if not problems:
         why = f"its header is not YAML ({_located(error)}) and is read as it seems to be meant; quote the value"
         problems.append(Problem(label, why, "warning"))
@@ -101,30 +103,19 @@ def _parts(text: str) -> list[tuple[int, str, list[str]]]:
     return parts
 
 
-def _value(key: str, lines: list[str], yaml: Any) -> tuple[bool, Any]:
-    """What a key's lines say: YAML, else YAML with the values that are none in quotes, else, for one line, its text."""
-    quoted = [_quoted(line, yaml) for line in lines]
-    for attempt in (lines, quoted):
-        try:
-            read = plain(yaml.load("\n".join(attempt), Loader=_loader(yaml)))
-        except (yaml.YAMLError, ValueError, RecursionError):
-            continue
-        if isinstance(read, dict) and list(read) == [key]:
-            return True, read[key]
-    return False, None
+def _read(text: str, yaml: Any) -> Any:
+    """The value of a text; an empty object if it is not YAML."""
+    try:
+        return plain(yaml.load(text, Loader=_loader(yaml)))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
 
 
 def _quoted(line: str, yaml: Any) -> str:
-    """A line whose value is not YAML, with the value in quotes."""
+    """A line whose value is not YAML, or an object, with the value in quotes."""
     found = _KEYED.match(line)
-    if found is None:
+    if found is None or not isinstance(_read(found[2], yaml), dict):
         return line
-    try:
-        value = plain(yaml.load(found[2], Loader=_loader(yaml)))
-        if not isinstance(value, dict):
-            return line
-    except (yaml.YAMLError, ValueError, RecursionError):
-        pass
     return found[1] + msgspec.json.encode(found[2].strip()).decode()
 
 

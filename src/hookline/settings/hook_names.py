@@ -29,7 +29,8 @@ def short_name(action: Action, plugin: str | None = None) -> str:
 
 def _short(action: Action) -> str:
     if isinstance(action, Command):
-        return _of_command(action.command) if action.args is None else _of_command(" ".join(_exec_form(action)))
+        starts = _base(action.command) in _STARTERS  # `python3` with its script as an argument
+        return _of_command(" ".join([action.command, *(action.args or ())]) if starts else action.command)
     if isinstance(action, Http):
         return re.sub(r"^\w+://(?:[^/@]*@)?|[?#].*$", "", action.url).rstrip("/")
     if isinstance(action, McpTool):
@@ -39,11 +40,6 @@ def _short(action: Action) -> str:
     if isinstance(action, Cedar | Rego):
         return action.policies
     return "hook"
-
-
-def _exec_form(action: Command) -> Iterable[str]:
-    first = action.command.rstrip("/").rpartition("/")[2]
-    return (action.command, *(action.args or ())) if first in _STARTERS else (action.command,)
 
 
 def _of_command(command: str) -> str:
@@ -80,7 +76,7 @@ def _base(word: str) -> str:
 def _first_word(command: str) -> str:
     """The first word that says what runs: no interpreter, no option, no assignment; without its folder."""
     words = [word.strip("\"'`(){};") for word in command.split()]
-    bases = [word.rstrip("/").rpartition("/")[2] for word in words]
+    bases = list(map(_base, words))
     for word, base in zip(words, bases, strict=True):
         named = base and base not in _STARTERS and not re.match(r"-|\w+=|\$\(", word)
         if named and not base.isdecimal():

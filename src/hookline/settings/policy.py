@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import did_you_mean
-from hookline.settings.files import Problem, shown
+from hookline.settings.files import Problem, Severity, shown
 from hookline.settings.frontmatter import Markdown
 from hookline.settings.parse import HttpRules
 from hookline.settings.sources import STRENGTH, SettingsSource
@@ -91,43 +91,43 @@ def read_switches(files: Sequence[File]) -> tuple[Switches, list[Problem]]:
     problems: list[Problem] = []
     disabled, managed_only, managed_disabled = False, False, False
     for one in by_strength(files):
-        off = _switch(one, "disableAllHooks", problems)
+        off, alone = (_switch(one, key, problems) for key in ("disableAllHooks", "allowManagedHooksOnly"))
+        managed = one.source.kind == "managed"
         if off is not None:
             disabled = off
-            managed_disabled = off if one.source.kind == "managed" else managed_disabled
-        if _switch(one, "allowManagedHooksOnly", problems):
-            managed_only = managed_only or one.source.kind == "managed"
-            if one.source.kind != "managed":
-                where = f"{one.source.label}: allowManagedHooksOnly"
-                problems.append(Problem(where, "counts in managed settings alone; it is ignored here", "warning"))
+            managed_disabled = off if managed else managed_disabled
+        managed_only = managed_only or bool(alone and managed)
+        if alone and not managed:
+            message = "counts in managed settings alone; it is ignored here"
+            problems.append(_problem(one, "allowManagedHooksOnly", message, "warning"))
     http = HttpRules(_list(files, "allowedHttpHookUrls", problems), _list(files, "httpHookAllowedEnvVars", problems))
     made = Switches(disabled=disabled, managed_only=managed_only, managed_disabled=managed_disabled, http=http)
     return made, problems
+
+
+def _problem(one: File, key: str, message: str, severity: Severity = "error") -> Problem:
+    return Problem(f"{one.source.label}: {key}", message, severity)
 
 
 def _switch(one: File, key: str, problems: list[Problem]) -> bool | None:
     value = one.raw.get(key)
     if value is None or isinstance(value, bool):
         return value
-    where = f"{one.source.label}: {key}"
-    problems.append(Problem(where, f"expected true or false, got {shown(value)}; write `true`; it is ignored"))
+    problems.append(_problem(one, key, f"expected true or false, got {shown(value)}; write `true`; it is ignored"))
     return None
 
 
 def _list(files: Iterable[File], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
     """All files' entries of a list that restricts; one that is not a list allows nothing, to be on the safe side."""
-    found: dict[str, None] | None = None
-    for one in by_strength(files):
-        if key not in one.raw:
-            continue
-        found = found if found is not None else {}
-        entries = one.raw[key]
+    said = [(one, one.raw[key]) for one in by_strength(files) if key in one.raw]
+    found: dict[str, None] = {}
+    for one, entries in said:
         if isinstance(entries, list) and all(isinstance(entry, str) for entry in entries):
             found.update(dict.fromkeys(entries))
         else:
             message = f"expected a list of texts, got {shown(entries)}; write `[]`, which is how it is read"
-            problems.append(Problem(f"{one.source.label}: {key}", message))
-    return None if found is None else tuple(found)
+            problems.append(_problem(one, key, message))
+    return tuple(found) if said else None
 
 
 def read_env(files: Iterable[File]) -> tuple[dict[str, str], list[Problem]]:
@@ -137,23 +137,16 @@ def read_env(files: Iterable[File]) -> tuple[dict[str, str], list[Problem]]:
     for one in by_strength(files):
         table = one.raw.get("env", {})
         if not isinstance(table, dict):
-            where = f"{one.source.label}: env"
-            problems.append(Problem(where, f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`'))
+            message = f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`'
+            problems.append(_problem(one, "env", message))
             continue
         for name, value in table.items():
-            text = _as_text(value)
-            if text is None or "\0" in text or not name or set(name) & {"=", "\0"}:
-                where = f"{one.source.label}: env.{name}"
-                problems.append(Problem(where, f'expected a text, got {shown(value)}; write `"b"`'))
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if not isinstance(value, str | int | float) or "\0" in text or not name or set(name) & {"=", "\0"}:
+                problems.append(_problem(one, f"env.{name}", f'expected a text, got {shown(value)}; write `"b"`'))
             else:
                 env[name] = text
     return env, problems
-
-
-def _as_text(value: object) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, str | int | float) else None
 
 
 def read_permissions(files: Iterable[File]) -> tuple[tuple[Permissions, ...], list[Problem]]:
@@ -163,28 +156,28 @@ def read_permissions(files: Iterable[File]) -> tuple[tuple[Permissions, ...], li
     for one in by_strength(files):
         table = one.raw.get("permissions")
         if isinstance(table, dict):
-            found.append(_permissions(one.source, table, problems))
+            found.append(_permissions(one, table, problems))
         elif table is not None:
-            where = f"{one.source.label}: permissions"
-            problems.append(Problem(where, f'expected an object, got {shown(table)}; write `{{"deny": []}}`'))
+            message = f'expected an object, got {shown(table)}; write `{{"deny": []}}`'
+            problems.append(_problem(one, "permissions", message))
     return tuple(found), problems
 
 
-def _permissions(source: SettingsSource, table: dict[str, Any], problems: list[Problem]) -> Permissions:
+def _permissions(one: File, table: dict[str, Any], problems: list[Problem]) -> Permissions:
     def texts(key: str) -> tuple[str, ...]:
         entries = table.get(key, [])
         listed = entries if isinstance(entries, list) else [entries]
         for number, entry in enumerate(listed):
             if not isinstance(entry, str):
-                where = f"{source.label}: permissions.{key}[{number}]"
-                problems.append(Problem(where, f'expected a rule, got {shown(entry)}; write `"Bash(git *)"`'))
+                message = f'expected a rule, got {shown(entry)}; write `"Bash(git *)"`'
+                problems.append(_problem(one, f"permissions.{key}[{number}]", message))
         return tuple(entry for entry in listed if isinstance(entry, str))
 
     mode = table.get("defaultMode")
     if mode is not None and not isinstance(mode, str):
-        problems.append(Problem(f"{source.label}: permissions.defaultMode", f"expected a mode, got {shown(mode)}"))
+        problems.append(_problem(one, "permissions.defaultMode", f"expected a mode, got {shown(mode)}"))
     return Permissions(
-        source=source, allow=texts("allow"), ask=texts("ask"), deny=texts("deny"),
+        source=one.source, allow=texts("allow"), ask=texts("ask"), deny=texts("deny"),
         default_mode=mode if isinstance(mode, str) else None,
         additional_directories=texts("additionalDirectories"),
     )  # fmt: skip

@@ -179,7 +179,8 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[
     import asyncio
 
     try:
-        host = _speaker(request, data)
+        payload = read_object(data)
+        host = request.host if payload is None else speaker(request.host, payload, HOSTS.values())
         if _judged_elsewhere(request, host, data):
             return deliver(Response())
         hooks = _load(request)
@@ -257,11 +258,6 @@ def _own_hooks(request: AnswerOptions) -> Hooks:
             more = hooks_from(source, trust="error").hooks
             hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in more))
     return hooks
-
-
-def _speaker(request: AnswerOptions, data: bytes) -> Host:
-    payload = read_object(data)
-    return request.host if payload is None else speaker(request.host, payload, HOSTS.values())
 
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hookline.cli.options import from_python, load, parser_for
-from hookline.cli.runtime import TimeKeeper
+from hookline.cli.options import TimeKeeper, from_python, load, parser_for
 from hookline.cli.style import counted, folded, json_text, paint
 from hookline.core.hooks import Hook
 from hookline.errors import ConfigError

@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
     """Serve until Ctrl-C."""
     args = parser_for("console").parse_args(argv)
 
-    from hookline.cli.runtime import run
+    from hookline.cli.options import run
     from hookline.records.console.server import serve
 
     shown = serve(

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from hookline.api import Hooks
-from hookline.cli.options import cold, hooks_of, parser_for
-from hookline.cli.runtime import TimeKeeper, hosted, run
+from hookline.cli.options import TimeKeeper, cold, hooks_of, hosted, parser_for, run
 from hookline.cli.style import folded, painted, width
 from hookline.core.engine import Outcome, Status, Verdict
 from hookline.core.hooks import Hook

@@ -9,9 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from hookline.cli.options import parser_for
+from hookline.cli.options import parser_for, run
 from hookline.cli.person import find_agent, require_person
-from hookline.cli.runtime import run
 from hookline.cli.style import paint
 from hookline.core.files import state_folder
 from hookline.display import lines, one_line

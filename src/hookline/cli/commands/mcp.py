@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
 from hookline.cli.main import USAGE
-from hookline.cli.options import hooks_from, hooks_of, parser_for, with_fleet_policy
-from hookline.cli.runtime import run
+from hookline.cli.options import hooks_from, hooks_of, parser_for, run, with_fleet_policy
 from hookline.core.files import state_folder
 from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write

@@ -8,8 +8,7 @@ import sys
 from typing import BinaryIO
 
 from hookline.api import Hooks
-from hookline.cli.options import hooks_of, parser_for, record_refusal
-from hookline.cli.runtime import TimeKeeper, hosted, run
+from hookline.cli.options import TimeKeeper, hooks_of, hosted, parser_for, record_refusal, run
 from hookline.core.wire.dialects import DIALECTS
 from hookline.hosts.answer import answer
 from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
