@@ -42,6 +42,7 @@ from hookline.records.replay.reader import is_within
 from hookline.settings.load import load
 
 _WORD = max(map(len, WORDS))
+_DECISIONS = ", ".join(WORDS).lower().replace(" ", "-").replace(",-", ", ")
 _POLL_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
@@ -51,8 +52,7 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 def main(argv: list[str]) -> int:
     """Show a log, verify it, or write it in another form."""
     flags = parser_for("audit")
-    decisions = ", ".join(map(_flag_of, WORDS))
-    add_commands(flags, "audit", dest="what", metavar="WHAT", decisions=decisions, word=_word, link=_link,
+    add_commands(flags, "audit", dest="what", metavar="WHAT", decisions=_DECISIONS, word=_word, link=_link,
                  formats=ALL_FORMATS, **RANGE)  # fmt: skip
     args = flags.parse_args(argv)
     commands = {
@@ -78,15 +78,11 @@ def _link(text: str) -> ExpectedAnchor:
     return ExpectedAnchor(Link(int(seq), hashed))
 
 
-def _flag_of(word: str) -> str:
-    return word.lower().replace(" ", "-")
-
-
 def _word(text: str) -> str:
     """`keep-going`, `keep_going` or `KEEP GOING` as the log shows it."""
     word = text.upper().replace("-", " ").replace("_", " ")
     if word not in WORDS:
-        raise argparse.ArgumentTypeError(f"expected one of {', '.join(map(_flag_of, WORDS))}, got `{text}`")
+        raise argparse.ArgumentTypeError(f"expected one of {_DECISIONS}, got `{text}`")
     return word
 
 
@@ -245,9 +241,11 @@ def _verify_one(path: str, args: argparse.Namespace) -> int:
     if not breaks and not file.path.is_file() and not file.head_path.is_file():
         raise AuditError(f"{path}: no such file")
     covered = ""
-    if args.checkpoint is not None:
+    if args.checkpoint is not None:  # it was kept elsewhere
         try:
-            covered = verify_checkpoint(path, args.checkpoint, args.vkey)
+            head = TreeHead.parse(verified_note(_text(args.checkpoint), args.vkey))
+            LogTree(path).check(head)
+            covered = f"its first {head.size} records are those of {head.origin} that the checkpoint is over"
         except AuditError as problem:
             breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
     if args.json:
@@ -339,13 +337,6 @@ def _receivers(args: argparse.Namespace) -> list[tuple[str, str, str]]:
     if not found:
         raise AuditError('no receiver; name one with `--to`, or in your settings: {"sink": "syslog+tls://HOST:6514"}')
     return found
-
-
-def verify_checkpoint(log: str, checkpoint: Path, vkey: str) -> str:
-    """Compare a log with a checkpoint that was kept elsewhere; how much of it that covers."""
-    head = TreeHead.parse(verified_note(_text(checkpoint), vkey))
-    LogTree(log).check(head)
-    return f"its first {head.size} records are those of {head.origin} that the checkpoint is over"
 
 
 def _checkpoints(args: argparse.Namespace) -> Checkpoints:

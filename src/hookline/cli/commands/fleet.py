@@ -81,12 +81,6 @@ async def _watch_silence(hub: Administrator) -> None:
         known = set(silent)
 
 
-async def _token(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
-        print(hub.token(args.hours))
-    return 0
-
-
 def _share(text: str) -> float:
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -143,17 +137,24 @@ def _agreed(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
-async def _promote(args: argparse.Namespace) -> int:
+async def _change(args: argparse.Namespace) -> int:
+    """One step at the hub, and what has changed by it."""
     async with _running(args) as hub:
-        rollout = await hub.promote(args.share)
-        print(f"version {rollout.version} goes to {_of_all(rollout.share)}")
-    return 0
-
-
-async def _rollback(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
-        rollout = await hub.rollback()
-        print(f"{one_line(rollout.message)}, as version {rollout.version}, for all machines")
+        if args.what == "token":
+            print(hub.token(args.hours))
+        elif args.what == "promote":
+            rollout = await hub.promote(args.share)
+            print(f"version {rollout.version} goes to {_of_all(rollout.share)}")
+        elif args.what == "rollback":
+            rollout = await hub.rollback()
+            print(f"{one_line(rollout.message)}, as version {rollout.version}, for all machines")
+        elif args.what == "resume":
+            print(f"{one_line(hub.resume(args.machine))} may connect again")
+        else:
+            print(f"{one_line(hub.revoke(args.machine))} is revoked")
+            if not hub.folder.address().own_server:
+                users = one_line(str(hub.folder.users_path))
+                print(f"reload your NATS cluster now: until then the machine gets in ({users} is up to date)")
     return 0
 
 
@@ -177,21 +178,6 @@ def _row_text(row: MachineRow) -> str:
     agents = f", {row.proven} of {counted(row.hooked, 'hooked agent')} proven" if row.hooked else ", no agent hooked"
     first = f"{mark} {one_line(row.name, 24):<24} {seen:<8} {policy:<20} {counted(row.records, 'record')}{agents}"
     return "\n".join([first, *(f"    {one_line(problem)}" for problem in row.problems)])
-
-
-async def _revoke(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
-        print(f"{one_line(hub.revoke(args.machine))} is revoked")
-        if not hub.folder.address().own_server:
-            users = one_line(str(hub.folder.users_path))
-            print(f"reload your NATS cluster now: until then the machine gets in ({users} is up to date)")
-    return 0
-
-
-async def _resume(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
-        print(f"{one_line(hub.resume(args.machine))} may connect again")
-    return 0
 
 
 async def _verify(args: argparse.Namespace) -> int:
@@ -351,7 +337,7 @@ async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], Coroutine[Any, Any, int]]] = {
-    "hub": _hub, "token": _token, "push": _push, "promote": _promote, "rollback": _rollback, "machines": _machines,
-    "revoke": _revoke, "resume": _resume, "verify": _verify, "console": _console, "export": _export, "join": _join,
-    "status": _status, "run": _run, "leave": _leave,
+    **dict.fromkeys(("token", "promote", "rollback", "revoke", "resume"), _change),
+    "hub": _hub, "push": _push, "machines": _machines, "verify": _verify, "console": _console, "export": _export,
+    "join": _join, "status": _status, "run": _run, "leave": _leave,
 }  # fmt: skip

@@ -158,14 +158,16 @@ async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
             if said.code:
                 print(said.text, file=sys.stderr)
             else:
-                _write(stdout, said.text.encode())
+                stdout.write(said.text.encode() + b"\n")
+                stdout.flush()
             if said.denied and _alerts_wanted():
                 from hookline.records.approvals.inbox import alert
 
                 await alert("denied", "", f"the last one: {said.denied}")
             return said.code
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            _write(stdout, await answer(hooks, line, _LineCodec()))
+            stdout.write(await answer(hooks, line, _LineCodec()) + b"\n")
+            stdout.flush()
     return 0
 
 
@@ -179,11 +181,6 @@ def _alerts_wanted() -> bool:
             if b'"alerts"' in file.read():
                 return True
     return False
-
-
-def _write(stdout: BinaryIO, said: bytes) -> None:
-    stdout.write(said + b"\n")
-    stdout.flush()
 
 
 class _HookOutput(Struct, frozen=True):

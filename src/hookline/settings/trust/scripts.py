@@ -22,19 +22,7 @@ from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS, lists, names
 from hookline.settings.files import LARGEST, is_dir, is_file, read_bytes
 from hookline.settings.sources import absolute_path
-from hookline.settings.trust.code_imports import (
-    ImportedFiles,
-    Listing,
-    code_beside,
-    code_reach,
-    imported,
-    is_code,
-    is_inside,
-    is_shell,
-    policy_files,
-    python_imports,
-    python_reach,
-)
+from hookline.settings.trust import code_imports as code
 
 _LONGEST_NAME = 4096
 _MOST_SCRIPTS = 50
@@ -52,7 +40,7 @@ class ExecutedFiles(msgspec.Struct, frozen=True):
 
     files: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
-    listings: tuple[Listing, ...] = ()
+    listings: tuple[code.Listing, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -61,7 +49,7 @@ def files_run_by(
 ) -> ExecutedFiles:
     """The files inside `roots` that an action runs, what they import included; `env` is its file's own."""
     if isinstance(action, Cedar | Rego):
-        return ExecutedFiles(files=tuple(sorted(map(str, policy_files(action, project_dir)))))
+        return ExecutedFiles(files=tuple(sorted(map(str, code.policy_files(action, project_dir)))))
     if not isinstance(action, Command):
         return ExecutedFiles()
     inside = tuple(dict.fromkeys(Path(root) for root in roots if root))
@@ -76,7 +64,7 @@ class _CommandReader:
         self._marks = {_PROJECT: str(project), _PLUGIN: action.plugin_root or str(project)}
         self._plugin = action.plugin_root
         self._files: dict[Path, None] = {}
-        self._listings: dict[Listing, None] = {}
+        self._listings: dict[code.Listing, None] = {}
         self._missing: dict[Path, None] = {}
         self._scripts: set[Path] = set()
         self.notes: dict[str, None] = {}
@@ -95,7 +83,7 @@ class _CommandReader:
         files = tuple(map(str, sorted(self._files)))
         return ExecutedFiles(files, tuple(sorted(watch)), tuple(self._listings), (*notes[:_MOST_NOTES], *more))
 
-    def keep(self, brought: ImportedFiles) -> None:
+    def keep(self, brought: code.ImportedFiles) -> None:
         self._files.update(dict.fromkeys(brought.files))
         self._listings.update(dict.fromkeys(brought.listings))
 
@@ -107,13 +95,13 @@ class _CommandReader:
         if path in self._scripts or len(self._scripts) >= _MOST_SCRIPTS:
             return
         self._scripts.add(path)
-        brought = imported(path, self.inside) if start is None else python_imports(path, start, self.inside)
+        brought = code.imported(path, self.inside) if start is None else code.python_imports(path, start, self.inside)
         self.keep(brought)
         before = len(self.notes)
         root = next((root for root in self.inside if path.is_relative_to(root)), None)
         shown = f"`{path.relative_to(root) if root else path}`: "
         self.notes |= dict.fromkeys(shown + note for note in brought.notes)
-        if is_shell(path):
+        if code.is_shell(path):
             data = read_bytes(str(path), LARGEST)
             text = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
             known = [mark for mark, value in self._marks.items() if value == str(path.parent)]
@@ -121,7 +109,7 @@ class _CommandReader:
             self._marks[here] = str(path.parent)
             self._read_text(HERE.sub(lambda _: here, text), (self.project, path.parent), shown)
         if len(self.notes) > before:
-            self.keep(code_beside(path, self.inside))
+            self.keep(code.code_beside(path, self.inside))
 
     def _read_text(self, text: str, bases: tuple[Path, ...], where: str) -> None:
         """Every command of a text; `bases` are the folders that it may be in when it runs."""
@@ -200,7 +188,7 @@ class _ShellText:
             known = reader.filled(reader.marked(entry))
             if "$" in known and entry not in ("$PATH", "${PATH}"):
                 self.note(f"`PATH` has `{entry[:60]}`, which is known only when it runs")
-            elif "$" not in known and is_inside(absolute_path(reader.project / known), reader.inside):
+            elif "$" not in known and code.is_inside(absolute_path(reader.project / known), reader.inside):
                 _ShellText(reader, (reader.project,), self._where).add(str(Path(known, program)))
 
     def _other(self, command: SimpleCommand) -> None:
@@ -213,13 +201,13 @@ class _ShellText:
                 self.add(file)
             self.note(f"`{name}` runs what its recipes say")
         elif name in PLAIN or flags:
-            if any(code_reach(name, word) or CODE_OPTIONS.match(f"{name} {word}") for word in words[1:]):
+            if any(code.code_reach(name, word) or CODE_OPTIONS.match(f"{name} {word}") for word in words[1:]):
                 self.note(f"the code that `{name}` is given may run files")
             return
         elif command.via:
             self.add(words[0])  # `uv run check.py`
         for word in (word for at, word in enumerate(words) if at and at not in command.unknown):
-            if any(is_code(base / word) for base in self._bases):  # it may run the code it is given
+            if any(code.is_code(base / word) for base in self._bases):  # it may run the code it is given
                 self.add(word)
         if "/" not in words[0] and name not in ("eval", "exec", *RECIPES):
             self.note(f"`{name}` may run files of the project, and which cannot be told")
@@ -290,7 +278,7 @@ class _ShellText:
             package = base.joinpath(*steps)
             around = [base.joinpath(*steps[:count], "__init__.py") for count in range(1, len(steps) + 1)]
             for file in (package.with_suffix(".py"), package / "__main__.py", *around):
-                if is_inside(file, self._reader.inside):
+                if code.is_inside(file, self._reader.inside):
                     found = found or is_file(file)
                     self._reader.add_file(file, start=base)
         if name == "hookline" and not found:
@@ -303,11 +291,11 @@ class _ShellText:
         """Code on the line imports from the folder that it runs in."""
         if at + 1 >= len(command.words) or at + 1 in command.unknown:
             return self.note(f"the code that `{command.name} -c` runs is known only when it runs")
-        code = command.words[at + 1]
+        text = command.words[at + 1]
         if "I" not in command.words[at]:
             for base in self._bases:
-                self._reader.keep(python_imports(None, base, self._reader.inside, code))
-        for note in python_reach(code.encode("utf-8", "replace"), ()):
+                self._reader.keep(code.python_imports(None, base, self._reader.inside, text))
+        for note in code.python_reach(text.encode("utf-8", "replace"), ()):
             self.note(note)
         return None
 
@@ -338,7 +326,7 @@ class _ShellText:
         self.add(word)
 
     def _is_inside(self, word: str) -> bool:
-        return any(is_inside(absolute_path(base / word), self._reader.inside) for base in self._bases)
+        return any(code.is_inside(absolute_path(base / word), self._reader.inside) for base in self._bases)
 
     def add(self, name: str) -> None:
         """A file, in each folder that it may be in; of a folder, what Python would run."""
@@ -346,7 +334,7 @@ class _ShellText:
             return
         for base in dict.fromkeys(self._bases):
             path = absolute_path(base / name)
-            if is_inside(path, self._reader.inside) and path not in self._reader.inside:
+            if code.is_inside(path, self._reader.inside) and path not in self._reader.inside:
                 self._reader.add_file(path / "__main__.py" if is_dir(path) else path)
 
 
