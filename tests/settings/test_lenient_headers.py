@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hookline.agent.context.definitions import find_agents, find_skills
-from hookline.settings.frontmatter import parse_markdown
+from hookline.settings.files import parse_markdown
 from hookline.settings.load import load
 
 

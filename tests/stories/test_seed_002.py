@@ -25,7 +25,7 @@ from hookline.events import (
 )
 from hookline.settings import parse_hooks
 from hookline.settings.check import check_hooks
-from hookline.settings.frontmatter import read_markdown
+from hookline.settings.files import read_markdown
 from hookline.settings.sources import SettingsSource
 from hookline.testing import assert_denied, assert_passed, bash, succeeded
 from tests.agent.driving import agent_on

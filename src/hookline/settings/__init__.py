@@ -1,7 +1,6 @@
 """Files → hooks: `load` reads settings, `Trust` knows which of them may run, `Reloader` notices edits."""
 
-from hookline.settings.files import Problem
-from hookline.settings.frontmatter import Markdown, parse_markdown, read_markdown
+from hookline.settings.files import Markdown, Problem, parse_markdown, read_markdown
 from hookline.settings.load import LoadedSettings, Skill, load
 from hookline.settings.parse import ParsedSettings, parse_hooks
 from hookline.settings.policy import File, Permissions, Switches

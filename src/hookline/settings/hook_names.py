@@ -52,7 +52,12 @@ def _of_command(command: str) -> str:
         for part in parse_line(command).commands:
             if not part.wraps and not part.substitution and (name := _of_words(part)):
                 return name
-    return _first_word(command)
+    words = [word.strip("\"'`(){};") for word in command.split()]
+    for word in words:  # the first that says what runs: no interpreter, no option, no assignment; without its folder
+        base = _base(word)
+        if base and base not in _STARTERS and not re.match(r"-|\w+=|\$\(", word) and not base.isdecimal():
+            return base
+    return next(filter(None, map(_base, words)), "")
 
 
 def _of_words(part: SimpleCommand) -> str:
@@ -71,17 +76,6 @@ def _of_words(part: SimpleCommand) -> str:
 
 def _base(word: str) -> str:
     return word.rstrip("/").rpartition("/")[2]
-
-
-def _first_word(command: str) -> str:
-    """The first word that says what runs: no interpreter, no option, no assignment; without its folder."""
-    words = [word.strip("\"'`(){};") for word in command.split()]
-    bases = list(map(_base, words))
-    for word, base in zip(words, bases, strict=True):
-        named = base and base not in _STARTERS and not re.match(r"-|\w+=|\$\(", word)
-        if named and not base.isdecimal():
-            return base
-    return next(filter(None, bases), "")
 
 
 def with_free_names(hooks: Iterable[Hook], taken: Iterable[str] = ()) -> list[Hook]:
@@ -106,7 +100,8 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     kept: dict[Any, Hook] = {}
     notes = []
     for hook in hooks:
-        key = _identity(hook)
+        action = msgspec.structs.replace(hook.action, **_ASIDE.get(type(hook.action), {}))
+        key = (type(action), canonical(action), hook.events, getattr(hook.condition, "text", None), hook.when)
         first = kept.get(key)
         if first is not None:
             notes.append(Problem(hook.source, f"the same hook as {first.source}; it runs once", "note"))
@@ -123,37 +118,28 @@ _ASIDE: dict[type[Action], dict[str, Any]] = {
 }
 
 
-def _identity(hook: Hook) -> Any:
-    aside = _ASIDE.get(type(hook.action))
-    action = msgspec.structs.replace(hook.action, **aside) if aside else hook.action
-    condition = getattr(hook.condition, "text", None)
-    return type(action), canonical(action), hook.events, condition, hook.when
-
-
 def _joined(first: Hook, last: Hook) -> Hook:
     block = "block" in (first.on_failure, last.on_failure)
-    awaited = next((hook for hook in (last, first) if not _goes_on_alone(hook)), last)
+    alone = ("asynchronous", "async_rewake")
+    goes_on = [hook.background or any(getattr(hook.action, name, False) for name in alone) for hook in (first, last)]
+    awaited = first if goes_on == [False, True] else last
+    matchers = (first.matcher, last.matcher)
+    if any(one.matches_all for one in matchers):
+        matcher = EVERYTHING
+    elif first.matcher.pattern == last.matcher.pattern:
+        matcher = first.matcher
+    else:
+        matcher = Matcher(f"{first.matcher.pattern}|{last.matcher.pattern}", _Either(*matchers))
     return msgspec.structs.replace(
         first,
         action=awaited.action,
         background=awaited.background,
         timeout=last.timeout,
-        matcher=_either(first.matcher, last.matcher),
+        matcher=matcher,
         on_failure="block" if block else last.on_failure,
         once=first.once and last.once,
         mode=last.mode if first.mode == last.mode else "enforce",
     )
-
-
-def _goes_on_alone(hook: Hook) -> bool:
-    action = hook.action
-    return hook.background or (isinstance(action, Command) and (action.asynchronous or action.async_rewake))
-
-
-def _either(a: Matcher, b: Matcher) -> Matcher:
-    if a.matches_all or b.matches_all:
-        return EVERYTHING
-    return a if a.pattern == b.pattern else Matcher(f"{a.pattern}|{b.pattern}", _Either(a, b))
 
 
 class _Either(msgspec.Struct, frozen=True):

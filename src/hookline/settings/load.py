@@ -12,8 +12,7 @@ import msgspec
 
 from hookline.core.hooks.hook import Hook
 from hookline.errors import MissingExtra
-from hookline.settings.files import Problem, is_file, parse_json, plain, read_bytes, read_text, shown
-from hookline.settings.frontmatter import parse_markdown
+from hookline.settings.files import Problem, is_file, parse_json, parse_markdown, plain, read_bytes, read_text, shown
 from hookline.settings.hook_names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import (

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import did_you_mean
-from hookline.settings.files import Problem, Severity, shown
-from hookline.settings.frontmatter import Markdown
+from hookline.settings.files import Markdown, Problem, Severity, shown
 from hookline.settings.parse import HttpRules
 from hookline.settings.sources import STRENGTH, SettingsSource
 

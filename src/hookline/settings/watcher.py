@@ -198,7 +198,9 @@ class LiveSettings:
         self._engine = engine
         self._reloader = reloader
         self._env = env
-        self._on_problem = on_problem or _log
+        self._on_problem = on_problem or (
+            lambda problem: log.log(logging.WARNING if problem.severity == "error" else logging.INFO, "%s", problem)
+        )
         self._from_files: dict[int, Hook] = {}
         self._refused: dict[int, Hook] = {}
         self.loaded: LoadedSettings = reloader.loaded
@@ -246,7 +248,3 @@ def loaded_by(hooks: object) -> LoadedSettings | None:
     """What the settings files of a set of hooks say, if it was made from some."""
     settings = getattr(hooks, "settings", None)
     return settings.loaded if isinstance(settings, LiveSettings) else None
-
-
-def _log(problem: Problem) -> None:
-    log.log(logging.WARNING if problem.severity == "error" else logging.INFO, "%s", problem)

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from hookline.core.hooks.tools import EDITING
 from hookline.guards.permissions.rules import split_rules
-from hookline.settings.frontmatter import read_markdown
+from hookline.settings.files import read_markdown
 
 T = TypeVar("T")
 PLACEHOLDER = re.compile(r"\$(ARGUMENTS(?:\[(\d+)\])?|(\d+))")

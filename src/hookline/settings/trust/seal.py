@@ -50,7 +50,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `SealBroken` unless everything is as it was trusted; what is returned does so again after the run."""
         before = {path: _identity(path) for path, _ in self.files}
-        trails = {folder: _trail(folder) for folder in self._folders()}
+        trails = {folder: _identity(folder, of_link=True) for folder in self._folders()}
         for path, sha256 in self.files:
             if _hash(path, before[path]) != sha256:
                 raise self._changed(path, "has changed since it was trusted")
@@ -109,7 +109,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         A name that is added to a folder changes the times of that folder alone. Above the project only what a rename
         alone does is looked at: folders there change for many reasons.
         """
-        now = {folder: _trail(folder) for folder in before}
+        now = {folder: _identity(folder, of_link=True) for folder in before}
         for folder, (was, at_last) in {one: (before[one], now[one]) for one in before}.items():
             if was == at_last:
                 continue
@@ -136,22 +136,16 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         return SealBroken(f"was not run: `{shown}` {why}; run `hookline trust` to look and decide")
 
 
-def _trail(folder: str) -> _Identity:
-    """What tells a folder or link from another one in its place; the last two are the times of its last changes."""
-    try:
-        it = os.lstat(folder)
-    except OSError:
-        return None
-    return it.st_dev, it.st_ino, it.st_mode, it.st_mtime_ns, it.st_ctime_ns
+def _identity(path: str, *, of_link: bool = False) -> _Identity:
+    """What no edit leaves as it was: also the time of the last change, which no program can set.
 
-
-def _identity(path: str) -> _Identity:
-    """What no edit leaves as it was: also the time of the last change, which no program can set."""
+    With `of_link`, what tells a folder or link from another one in its place.
+    """
     try:
-        it = os.stat(path)  # noqa: PTH116 - at every run
+        it = os.lstat(path) if of_link else os.stat(path)  # noqa: PTH116 - at every run
     except (OSError, ValueError):
         return None
-    return it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns
+    return it.st_dev, it.st_ino, it.st_mode if of_link else it.st_size, it.st_mtime_ns, it.st_ctime_ns
 
 
 def _hash(path: str, identity: _Identity) -> str | None:
