@@ -6,8 +6,7 @@ import pytest
 
 from hookline.core.hooks.actions import Http
 from hookline.errors import HookFailed
-from hookline.runners.addresses import admits
-from hookline.runners.http import check_url
+from hookline.runners.http import admits, check_url
 
 CORP = "https://*.corp.example/*"
 ONE = "https://corp.example/*"

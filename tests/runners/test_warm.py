@@ -18,7 +18,7 @@ import pytest
 from hookline.processes.pipes import ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.runners.warm import WarmPython, enabled, plan
-from hookline.runners.warm.plan import shell_words
+from hookline.runners.warm.pool import shell_words
 from tests.processes.running import run_process
 from tests.resources import descriptors
 

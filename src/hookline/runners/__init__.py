@@ -19,8 +19,8 @@ RUNNERS: dict[type[Any], tuple[str, str]] = {
     Prompt: ("prompt", "PromptRunner"),
     AgentCheck: ("prompt", "AgentRunner"),
     McpTool: ("mcp", "McpRunner"),
-    Cedar: ("cedar", "CedarRunner"),
-    Rego: ("rego", "RegoRunner"),
+    Cedar: ("policies", "CedarRunner"),
+    Rego: ("policies", "RegoRunner"),
 }
 """Which class performs which action: action → (module, class)."""
 

@@ -39,16 +39,16 @@ class CommandRunner:
     """
 
     def __init__(self, *, warm: bool | None = None, limit: int = OUTPUT_LIMIT) -> None:
-        self._warm = None if warm is False else _interpreters(warm)
+        #: the interpreters kept warm, or None if that is turned off
+        self.warm: WarmPython | None = None
+        if warm is not False:
+            from hookline.runners.warm import WarmPython, enabled
+
+            self.warm = WarmPython() if enabled(warm) else None
         self._limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
         self._kept: list[object] = []
         self._environments = Environments()
-
-    @property
-    def warm(self) -> WarmPython | None:
-        """The interpreters kept warm, or None if that is turned off."""
-        return self._warm
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult | Reply:
         """Run the command once; cancelling this ends everything it started."""
@@ -67,7 +67,7 @@ class CommandRunner:
         check_folders(action, ctx)
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
-        one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self._warm, environments=self._environments)
+        one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self.warm, environments=self._environments)
         if action.asynchronous and isinstance(event, SessionEnd):
             return await one.outlive()
         wakes = action.async_rewake and ctx.can_wake  # there is an agent to be woken
@@ -97,14 +97,8 @@ class CommandRunner:
             await process.aclose()
         self._persistent.clear()
         self._kept.clear()
-        if self._warm is not None:
-            await self._warm.aclose()
-
-
-def _interpreters(warm: bool | None) -> WarmPython | None:  # noqa: FBT001 - the setting is what it is about
-    from hookline.runners.warm import WarmPython, enabled
-
-    return WarmPython() if enabled(warm) else None
+        if self.warm is not None:
+            await self.warm.aclose()
 
 
 class _CommandRun:
@@ -118,7 +112,7 @@ class _CommandRun:
         self.limit, self.launch = limit, warm.launch if warm is not None else spawn
         self.environments = environments
         self.process: Process | None = None
-        self.check_again: Callable[[], None] = _nothing
+        self.check_again: Callable[[], None] = lambda: None
         self.kept: object = None
         self.first_line = bytearray()
         self.decided = False
@@ -127,7 +121,9 @@ class _CommandRun:
 
     async def first_part(self) -> RunnerResult | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
-        env_file = own_env_file(self.event, self.ctx.env)
+        # a file for exports that will not be read: a hook that writes some must not fail for want of one
+        wanted = spec_of(self.event).env_file and "CLAUDE_ENV_FILE" not in self.ctx.env
+        env_file = new_env_file() if wanted else None
         try:
             process = await self._start(env_file)
             finished = await process.finish()
@@ -219,19 +215,13 @@ class _CommandRun:
 
 def _check_seal(action: Command, event: Event) -> Callable[[], None]:
     """Compare the files of a trusted command right before it starts; what is returned does so once it has ended."""
-    if action.seal is None:
-        return _nothing
-    return action.seal.check(action, event.cwd)
+    return (lambda: None) if action.seal is None else action.seal.check(action, event.cwd)
 
 
 def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tuple[ProcessSpec, object]:
     """Start the bytes that were compared, where that can be done, and what to keep until the command has ended."""
     found = None if action.seal is None else action.seal.hashed_argv(action, event.cwd)
     return (spec, None) if found is None else (msgspec.structs.replace(spec, argv=found[0]), found[1])
-
-
-def _nothing() -> None:
-    """A command that did not have to be trusted."""
 
 
 # ---- what to start
@@ -296,6 +286,7 @@ def environment(action: Command, event: Event, ctx: Context, env_file: Path | No
         env.pop("CLAUDE_ENV_FILE", None)
     elif env_file is not None:
         env["CLAUDE_ENV_FILE"] = str(env_file)
+    level = event.effort.get("level") if isinstance(event.effort, Mapping) else None
     env.setdefault("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     env.setdefault("AI_AGENT", "hookline")
     env |= {
@@ -305,7 +296,7 @@ def environment(action: Command, event: Event, ctx: Context, env_file: Path | No
         "CLAUDE_CODE_CHILD_SESSION": "1",
         "CLAUDE_CODE_SESSION_ATTENDED": "0",
         "CLAUDE_PID": str(os.getpid()),
-        **_effort(event),
+        **({"CLAUDE_EFFORT": str(level)} if level else {}),
         **given(action),
         **action.env,
     }
@@ -344,16 +335,6 @@ class Environments:
         if known is None or known[0] != made_of:
             known = self._known[hook.name] = made_of, MappingProxyType(environment(action, event, ctx, env_file))
         return known[1]
-
-
-def _effort(event: Event) -> dict[str, str]:
-    level = (event.effort or {}).get("level") if isinstance(event.effort, Mapping) else None
-    return {"CLAUDE_EFFORT": str(level)} if level else {}
-
-
-def own_env_file(event: Event, env: Mapping[str, str]) -> Path | None:
-    """A file for exports that will not be read, so that a hook that writes some does not fail for want of one."""
-    return new_env_file() if spec_of(event).env_file and "CLAUDE_ENV_FILE" not in env else None
 
 
 def new_env_file() -> Path:

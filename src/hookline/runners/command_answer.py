@@ -39,7 +39,9 @@ def answer(
     plain text is none.
     """
     printed = finished.stdout[skip:].decode("utf-8-sig", "replace")  # a byte order mark is not part of the text
-    stdout = _first_object(printed) if late else printed
+    stdout = printed
+    if late and not _is_json(printed, dict):
+        stdout = next((line for line in printed.splitlines() if _is_json(line, dict)), printed)
     stderr = finished.stderr.decode("utf-8", "replace")
     code = recorded_code(finished.exit_code, finished.signal)
     end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
@@ -60,35 +62,22 @@ def answer(
     return RunnerResult(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
 
 
-def _first_object(text: str) -> str:
-    """The first line that is a JSON object, if the text as a whole is none."""
-    return text if _is_object(text) else next(filter(_is_object, text.splitlines()), text)
-
-
-def _is_object(text: str) -> bool:
-    return _is_json(text, dict)
-
-
 def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
     """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
     action, strict = hook.action, hook.fails_closed(event)
     assert isinstance(action, Command)
     try:
-        return _read(text, action.dialect, event, strict=strict)
+        if text.strip() and not looks_like_json(text):
+            if strict:
+                check_text(text, event.event_name)
+            return text_reply(event.event_name, text)
+        if strict:
+            check_object(read_object(text) or {}, event.event_name, action.dialect)
+        return dialect(action.dialect).decode_reply(text, event)
     except ReplyError as problem:
         readable = isinstance(problem, ReplyMismatch) or _is_json(text)
         printed = f"; it printed `{text.strip()}`" if readable else ""
         raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
-
-
-def _read(text: str, name: str, event: Event, *, strict: bool) -> Reply:
-    if text.strip() and not looks_like_json(text):
-        if strict:
-            check_text(text, event.event_name)
-        return text_reply(event.event_name, text)
-    if strict:
-        check_object(read_object(text) or {}, event.event_name, name)
-    return dialect(name).decode_reply(text, event)
 
 
 def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
@@ -98,15 +87,14 @@ def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
     if refuses and (said.reason or said.keep_going_reasons or not stderr.strip()):
         return said
     origin = f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
-    reply = no(event.event_name, no_reason(label(action), stderr) + origin)
+    label = " ".join((action.command, *(action.args or ())))
+    reply = no(event.event_name, no_reason(label, stderr) + origin)
     assert reply is not None  # `meaning` knows that the event can be blocked
     return said | reply
 
 
 def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
     """JSON counts however a command ended, unless the hook fails closed and the JSON does not say no anyway."""
-    if not looks_like_json(stdout):
-        return None
     said = _json_or_nothing(stdout, action, event)
     refuses = said.decision is Decision.DENY or said.keep_going or said.stop
     lenient = hook.on_failure == "continue"
@@ -134,29 +122,18 @@ def _is_json(text: str, kind: type = object) -> bool:
         return False
 
 
-def label(action: Command) -> str:
-    """The command as messages name it."""
-    return action.command if action.args is None else " ".join((action.command, *action.args))
-
-
 def _failed(finished: ProcessResult, end: End, limit: int) -> str:
     if end is End.OVERFLOW:
         return f"printed more than {limit:,} bytes, so it was ended"
     if finished.signal is not None:
-        return f"was ended by {_signal_name(finished.signal)}"
+        known = finished.signal in set(signal.Signals)
+        return f"was ended by {signal.Signals(finished.signal).name if known else f'signal {finished.signal}'}"
     if finished.exit_code is None:
         return "ended, and how is not known: its interpreter was gone"
     return f"exited with code {finished.exit_code}{_HINTS.get(finished.exit_code, '')}"
 
 
 _HINTS = {NOT_FOUND: " (command not found)", NOT_EXECUTABLE: " (not executable)"}
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def says_async(line: bytes, event: Event, *, strict: bool) -> bool:

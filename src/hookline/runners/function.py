@@ -68,18 +68,18 @@ class Threads:
     async def call(self, function: Callable[[], Any]) -> Any:
         """The function's result; cancelling this abandons the function, or forgets it if it has not begun."""
         call = ThreadedCall(function, asyncio.get_running_loop())
-        self._submit(call)
-        try:
-            return await call.result
-        except asyncio.CancelledError:
-            self._abandon(call)
-            raise
-
-    def _submit(self, call: ThreadedCall) -> None:
         with self._lock:
             self._waiting += 1
             self._hire()
         self._jobs.put(call)
+        try:
+            return await call.result
+        except asyncio.CancelledError:
+            with self._lock:
+                if call.leave():
+                    self.abandoned += 1
+                    self._hire()
+            raise
 
     def _hire(self) -> None:
         """Start a thread if a call waits that no idle one will take; the lock is held."""
@@ -103,7 +103,11 @@ class Threads:
                 return
             if call is not None:
                 call.run()
-                self._ended(call)
+                with self._lock:
+                    self.abandoned -= call.abandoned
+                    self._idle += 1
+                    if self._closed:
+                        self._jobs.put(None)
 
     def _takes(self, call: ThreadedCall | None) -> bool:
         """Whether a thread goes on: with this call, or waiting, because one was promised to it."""
@@ -116,20 +120,6 @@ class Threads:
                 self._idle -= 1
                 self._waiting -= 1
             return True
-
-    def _ended(self, call: ThreadedCall) -> None:
-        with self._lock:
-            if call.abandoned:
-                self.abandoned -= 1
-            self._idle += 1
-            if self._closed:
-                self._jobs.put(None)
-
-    def _abandon(self, call: ThreadedCall) -> None:
-        with self._lock:
-            if call.leave():
-                self.abandoned += 1
-                self._hire()
 
     def close(self) -> None:
         """End the threads that have nothing to do, and the others once they are done."""

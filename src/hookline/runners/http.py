@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from hookline.core.engine import Context, RunnerResult
+from hookline.core.globs import name_expression
 from hookline.core.hooks.actions import Http
 from hookline.core.hooks.hook import Hook
 from hookline.core.placeholders import EITHER, fill
@@ -18,7 +20,6 @@ from hookline.core.wire.strict import check_object
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
 from hookline.replies import Reply
-from hookline.runners.addresses import admits
 from hookline.runners.mcp import filled as filled_in
 
 if TYPE_CHECKING:
@@ -42,7 +43,11 @@ class HttpRunner:
         action = hook.action
         assert isinstance(action, Http)
         check_url(action)
-        status, body = await self._posted(action, _body(action, event), ctx.env)
+        if action.body is None:
+            sent = claude.encode_event(event)
+        else:  # the hook's own, with the event's fields filled in
+            sent = claude.encoded(filled_in(action.body, claude.event_object(event))).encode()
+        status, body = await self._posted(action, sent, ctx.env)
         text = body.decode("utf-8", "replace")
         if not 200 <= status < 300:
             hint = "; redirects are not followed, give the final address" if 300 <= status < 400 else ""
@@ -148,13 +153,6 @@ def _is_http(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
-def _body(action: Http, event: Event) -> bytes:
-    """What is sent: the event, or the hook's own body with the event's fields filled in."""
-    if action.body is None:
-        return claude.encode_event(event)
-    return claude.encoded(filled_in(action.body, claude.event_object(event))).encode()
-
-
 def _headers(action: Http, env: Mapping[str, str]) -> Headers:
     if not action.headers:
         return _HEADERS
@@ -175,3 +173,117 @@ def _reply(text: str, hook: Hook, event: Event, status: int) -> Reply | None:
         return claude.decode_reply(text, event)
     except ReplyError as problem:
         raise HookFailed(f"{problem}; it answered: {text[:MOST_TOLD]}", exit_code=status, stdout=text) from None
+
+
+# -- which addresses a list such as `allowedHttpHookUrls` admits ------------------------------------------------------
+# Hosts are compared as hosts, not as text. In `https://*.corp.example/*` the first star stands for names of machines,
+# the second for a path; neither reaches across the slash between them. Whatever two readers could take for different
+# hosts is not admitted at all.
+
+_PORTS = {"http": 80, "https": 443}
+_AMBIGUOUS = re.compile(r"[\x00-\x20\x7f-\xa0\\]|\s")
+_PATTERN = re.compile(r"(?:(\*|https?)://)?(\[[^]/]*\]|[^/:?#]*)(?::(\*|\d+))?([/?].*)?", re.IGNORECASE | re.DOTALL)
+
+
+class Address(NamedTuple):
+    """An address taken apart."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+class AddressPattern(NamedTuple):
+    """An entry of the list taken apart; None stands for anything."""
+
+    scheme: str | None
+    host: str | None
+    port: int | None
+    path: str | None
+
+
+def admits(patterns: Iterable[str], url: str) -> bool:
+    """Whether one of the patterns admits the address."""
+    address = address_of(url)
+    return address is not None and any(_fits(_pattern(text), address) for text in patterns)
+
+
+@lru_cache(maxsize=256)
+def address_of(url: str) -> Address | None:
+    """The parts of an address; None when it carries a user's name, or could be read in two ways."""
+    if _AMBIGUOUS.search(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, _host(parts.hostname or "")
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not host or "@" in parts.netloc or "%" in parts.netloc:
+        return None
+    if ".." in unquote(unquote(parts.path)).split("/"):
+        return None
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Address(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, path)
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> AddressPattern | None:
+    """The parts of an entry; None for one that admits nothing because its host cannot be told."""
+    if text.strip() == "*":
+        return AddressPattern(None, None, None, None)
+    found = _PATTERN.fullmatch(text.strip())
+    if found is None or "@" in found[2]:
+        return None
+    scheme, host, port, path = found.groups()
+    scheme = None if scheme in (None, "*") else scheme.lower()
+    open_end = path is None and text.strip().endswith("*")
+    if open_end and port is None:
+        host, port = host.rstrip("*") or "*", "*"
+    try:
+        name = None if host == "*" else _host(host.strip("[]"))
+    except ValueError:
+        return None
+    return AddressPattern(scheme, name, _port(port, scheme), None if open_end else path or "/") if name != "" else None
+
+
+def _port(port: str | None, scheme: str | None) -> int | None:
+    """The port of an entry: without one it is the usual one, which is -1 as long as the scheme is open."""
+    if port is None:
+        return _PORTS[scheme] if scheme else -1
+    return None if port == "*" else int(port)
+
+
+def _host(name: str) -> str:
+    """A host's name as the network knows it: small letters, no closing dot, other scripts in ASCII."""
+    name = name.lower().removesuffix(".")
+    if name.isascii():
+        return name
+    try:
+        import idna
+    except ImportError:  # without the extra nothing is asked anyway; the standard library's older table will do
+        return name.encode("idna").decode("ascii")
+    return idna.encode(name, uts46=True).decode("ascii")
+
+
+def _fits(pattern: AddressPattern | None, address: Address) -> bool:
+    if pattern is None or pattern.scheme not in (None, address.scheme):
+        return False
+    usual = pattern.port == -1 and address.port == _PORTS[address.scheme]
+    if not usual and pattern.port not in (None, address.port):
+        return False
+    if pattern.host is not None and not _host_fits(pattern.host, address.host):
+        return False
+    return pattern.path is None or name_expression(pattern.path).fullmatch(address.path) is not None
+
+
+def _host_fits(pattern: str, host: str) -> bool:
+    """`*.x` is every name below x; a star elsewhere stays within its label."""
+    if "*" not in pattern:
+        return pattern == host
+    wanted, given = pattern.split("."), host.split(".")
+    if wanted[0] == "*" and len(wanted) > 1 and len(given) > len(wanted):
+        given = ["x", *given[1 - len(wanted) :]]
+    return len(wanted) == len(given) and all(
+        label != "" and name_expression(part).fullmatch(label) for part, label in zip(wanted, given, strict=True)
+    )

@@ -24,7 +24,7 @@ from hookline.agent.messages import Raw, Text, User
 from hookline.agent.models.base import ModelRequest
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.errors import ModelError
-from hookline.runners.addresses import address_of
+from hookline.runners.http import address_of
 
 MOST_URL = 2000
 MOST_BYTES = 10 << 20

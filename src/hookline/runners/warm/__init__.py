@@ -9,7 +9,6 @@ of one parent, `/proc/self/cmdline` is the parent's, `/proc/self/comm` is the ru
 own call stack sees one more frame beneath it. `HOOKLINE_WARM=0` turns all this off.
 """
 
-from hookline.runners.warm.plan import WarmPlan, plan
-from hookline.runners.warm.pool import WarmPython, enabled
+from hookline.runners.warm.pool import WarmPython, enabled, plan
 
-__all__ = ["WarmPlan", "WarmPython", "enabled", "plan"]
+__all__ = ["WarmPython", "enabled", "plan"]
