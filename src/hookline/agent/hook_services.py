@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
@@ -52,7 +53,13 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
         messages: list[Message] = [User.of(question.text, synthetic=True)]
         nudged = False
         for _ in range(MOST_TURNS):
-            answer = await _ask(model, question, messages, tools())
+            request = ModelRequest(
+                messages=tuple(messages),
+                system=(RESTING if question.with_conversation else LOOKING,),
+                tools=(*(tool.spec for tool in tools().values()), ANSWER),
+                model=question.model or "",
+            )
+            answer = (await model.respond(request)).message
             messages.append(answer)
             given = next((use.input for use in answer.tool_uses if not _wrong(use)), None)
             if given is not None:
@@ -67,16 +74,6 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
         return None
 
     return look
-
-
-async def _ask(model: Model, question: Question, messages: list[Message], tools: Mapping[str, Tool]) -> Assistant:
-    request = ModelRequest(
-        messages=tuple(messages),
-        system=(RESTING if question.with_conversation else LOOKING,),
-        tools=(*(tool.spec for tool in tools.values()), ANSWER),
-        model=question.model or "",
-    )
-    return (await model.respond(request)).message
 
 
 def _wrong(use: ToolUse) -> str:
@@ -124,28 +121,25 @@ def mcp_caller(servers: McpServers | None, env: Any) -> Any:
 
 def agent_services(session: Session, conversation: Conversation, servers: McpServers | None = None) -> Services:
     """What an agent can do for hooks: its model judges, its tools look, its servers are called."""
-    model = session.model
-
-    def env() -> ToolEnv:
-        return conversation.tool_env("")
-
+    model, env = session.model, partial(conversation.tool_env, "")
     return Services(judge(model, conversation), inspector(model, lambda: session.tools, env), mcp_caller(servers, env))
 
 
 def lend_services(hooks: object, lent: Services) -> None:
     """Let prompt, agent and MCP hooks of a set use what an agent has, where no one gave them something else."""
-    own = getattr(hooks, "services", None)
-    for name in Services.__struct_fields__:
-        if own is not None and getattr(own, name) is None:
-            setattr(own, name, getattr(lent, name))
+    _replace_services(hooks, Services(), lent)
 
 
 def take_back(hooks: object, lent: Services) -> None:
     """The agent has ended: what it lent is no longer there."""
+    _replace_services(hooks, lent, Services())
+
+
+def _replace_services(hooks: object, old: Services, new: Services) -> None:
     own = getattr(hooks, "services", None)
     for name in Services.__struct_fields__:
-        if own is not None and getattr(own, name) is getattr(lent, name):
-            setattr(own, name, None)
+        if own is not None and getattr(own, name) is getattr(old, name):
+            setattr(own, name, getattr(new, name))
 
 
 class _Chosen:
@@ -168,10 +162,7 @@ async def services(*, model: str | None, mcp_config: str | None, cwd: str) -> As
     if servers is not None:
         await servers.connect()
     state = SessionState(cwd)
-
-    def env() -> ToolEnv:
-        return ToolEnv(state=state)
-
+    env = partial(ToolEnv, state)
     reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
     try:
         yield Services(judge(chosen), inspector(chosen, lambda: reading, env), mcp_caller(servers, env))

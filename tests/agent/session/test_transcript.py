@@ -20,7 +20,7 @@ from hookline.agent.session.transcript import (
     find,
     interrupted_results,
     latest,
-    read_messages,
+    read_transcript,
     resume,
     subagent_path,
     transcript_path,
@@ -109,7 +109,7 @@ def test_a_transcript_of_claude_code_can_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    assert read_messages(path) == (
+    assert read_transcript(path)[0] == (
         User.of("hello"),
         Assistant((Text("a"), ToolUse("t", "Bash", {})), id="m1"),
         User.of(ToolOutput("t", "r")),
@@ -129,7 +129,7 @@ def test_a_torn_last_line_is_cut_off_and_kept_beside(tmp_path: Path) -> None:
 
     assert (resumed.messages, resumed.torn) == (TALK, 27)
     assert path.read_bytes().startswith(whole)
-    assert read_messages(path) == (*TALK, User.of("on we go"))
+    assert read_transcript(path)[0] == (*TALK, User.of("on we go"))
     assert (tmp_path / "s.torn").read_bytes() == b'{"type": "assistant", "mess\n'
 
 
@@ -161,7 +161,7 @@ def test_half_characters_do_not_lose_the_line(tmp_path: Path) -> None:
     """A model may say what UTF-8 cannot write."""
     path = written(tmp_path / "s.jsonl", User.of("a \ud800 b", ToolOutput("t", [{"type": "text", "text": "\udfff"}])))
 
-    assert read_messages(path) == (User.of("a ? b", ToolOutput("t", [{"type": "text", "text": "?"}])),)
+    assert read_transcript(path)[0] == (User.of("a ? b", ToolOutput("t", [{"type": "text", "text": "?"}])),)
 
 
 def test_a_second_run_gets_a_copy(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_a_second_run_gets_a_copy(tmp_path: Path) -> None:
 
     assert (first.forked_from, second.forked_from) == (None, "s")
     assert second.transcript.session_id == second.transcript.path.stem != "s"
-    assert read_messages(path) == (User.of("a"), User.of("first"))
-    assert read_messages(second.transcript.path) == (User.of("a"), User.of("second"))
+    assert read_transcript(path)[0] == (User.of("a"), User.of("first"))
+    assert read_transcript(second.transcript.path)[0] == (User.of("a"), User.of("second"))
 
 
 def test_a_run_that_ended_holds_nothing(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def test_after_a_compaction_only_the_summary_counts(tmp_path: Path) -> None:
     fresh = transcript.renewed("t")
     fresh.close()
 
-    assert read_messages(transcript.path) == (User.of("they said hello", synthetic=True), User.of("next"))
-    assert (fresh.path.name, read_messages(fresh.path)) == ("t.jsonl", ())
+    assert read_transcript(transcript.path)[0] == (User.of("they said hello", synthetic=True), User.of("next"))
+    assert (fresh.path.name, read_transcript(fresh.path)[0]) == ("t.jsonl", ())
     assert "done ☃" in transcript.path.read_text()
 
 
@@ -212,10 +212,10 @@ def test_calls_nobody_answered_are_known(tmp_path: Path) -> None:
     """A killed run leaves them; they can be run now or answered as interrupted."""
     path = written(tmp_path / "s.jsonl", *TALK[:3])
 
-    (use,) = unanswered(read_messages(path))
+    (use,) = unanswered(read_transcript(path)[0])
 
     assert use == ToolUse("t1", "Bash", {"command": "ls"})
-    assert unanswered((*read_messages(path), interrupted_results([use]))) == ()
+    assert unanswered((*read_transcript(path)[0], interrupted_results([use]))) == ()
 
 
 def test_a_full_disk_is_told_and_nothing_before_is_lost(tmp_path: Path) -> None:
@@ -234,8 +234,8 @@ def test_a_full_disk_is_told_and_nothing_before_is_lost(tmp_path: Path) -> None:
 
     assert f"TranscriptError: {path}: cannot write:" in done.stderr
     assert path.read_bytes().endswith(b"\n")
-    assert read_messages(path) == (User.of("x" * 500),) * (path.read_bytes().count(b"\n"))
-    assert len(read_messages(path)) >= 2
+    assert read_transcript(path)[0] == (User.of("x" * 500),) * (path.read_bytes().count(b"\n"))
+    assert len(read_transcript(path)[0]) >= 2
 
 
 WRITERS = """
@@ -334,4 +334,4 @@ def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None
         Transcript(tmp_path / "file" / "s.jsonl", "s")
     with pytest.raises(TranscriptError, match="no such transcript"):
         resume(tmp_path / "none.jsonl")
-    assert module.read_messages(written(tmp_path / "s.jsonl")) == ()
+    assert module.read_transcript(written(tmp_path / "s.jsonl"))[0] == ()

@@ -18,7 +18,7 @@ from hookline.agent.models.base import PRICES, cost_of, has_price
 from hookline.agent.models.choose import choose, resolve
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.run_options import RunOptions
-from hookline.agent.session.transcript import read_messages
+from hookline.agent.session.transcript import read_transcript
 from hookline.agent.stream_json.output import refuse
 from hookline.agent.tools.delegate import read_schema
 from hookline.errors import ConfigError, TranscriptError
@@ -232,7 +232,10 @@ async def test_clearing_the_conversation_is_told(tmp_path: Path) -> None:
     before, cleared, after = [note["session_id"] for note in notes if note["type"] == "result"]
     assert (reset["trigger"], reset["session_id"], bool(reset["new_conversation_id"])) == ("clear", before, True)
     assert before != cleared == after == transcript.path.stem
-    assert [message.text for message in read_messages(transcript.path.with_name(f"{before}.jsonl"))] == ["go", "hi"]
+    assert [message.text for message in read_transcript(transcript.path.with_name(f"{before}.jsonl"))[0]] == [
+        "go",
+        "hi",
+    ]
 
 
 async def test_a_turn_is_left_out_only_if_it_is_the_one_that_was_meant(tmp_path: Path) -> None:

@@ -133,8 +133,7 @@ def find_skills(folders: Iterable[tuple[Path, str]], prefix: str = "") -> dict[s
     found: dict[str, Skill] = {}
     for folder, source in folders:
         for path in sorted((folder / "commands").rglob("*.md")):
-            parts = path.relative_to(folder / "commands").with_suffix("").parts
-            name = prefix + ":".join(parts)
+            name = prefix + ":".join(path.relative_to(folder / "commands").with_suffix("").parts)
             found[name] = _skill(path, name, "command", source)
         for path in sorted((folder / "skills").glob("*/SKILL.md")):
             name = prefix + path.parent.name

@@ -11,11 +11,12 @@ import asyncio
 import os
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 
+from hookline.agent.hook_messages import wrapped
 from hookline.agent.http_client import HttpClient, ServerAnswer
 from hookline.agent.messages import Message, Reminder, User, encode_message
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
@@ -68,7 +69,8 @@ class Anthropic:
             try:
                 return await self._stream(body, answer, on_event)
             except ModelError as problem:
-                if answer.started or attempt == self._retries or not _passing(problem):
+                passing = problem.kind in PASSING_KINDS if problem.retry is None else problem.retry
+                if answer.started or attempt == self._retries or not passing:
                     raise
                 await asyncio.sleep(_pause(attempt, problem.retry_after))
         raise AssertionError("the loop returns or raises")
@@ -92,9 +94,8 @@ class Anthropic:
             why = problem.strerror or str(problem) or type(problem).__name__
             raise ModelError(f"model `{answer.model}`: {what}: {why}", "server_error") from problem
         except (ValueError, TypeError, KeyError, AttributeError, msgspec.DecodeError) as problem:
-            raise ModelError(
-                f"model `{answer.model}`: the answer makes no sense: {problem}", "server_error"
-            ) from problem
+            what = f"model `{answer.model}`: the answer makes no sense: {problem}"
+            raise ModelError(what, "server_error") from problem
 
 
 async def _events(said: ServerAnswer) -> AsyncIterator[dict[str, Any]]:
@@ -119,18 +120,10 @@ async def _refusal(said: ServerAnswer, model: str) -> ModelError:
     except msgspec.DecodeError:
         body = text.decode("utf-8", "replace").strip()[:500]
     problem = api_error(said.status, body, said.headers, model=model)
-    problem.retry = _should_retry(said.status, said.headers)
+    stated = said.headers.get("x-should-retry")
+    usual = said.status in PASSING or said.status >= 500
+    problem.retry = stated == "true" if stated in ("true", "false") else usual
     return problem
-
-
-def _should_retry(status: int, headers: Mapping[str, str]) -> bool:
-    stated = headers.get("x-should-retry")
-    return stated == "true" if stated in ("true", "false") else status in PASSING or status >= 500
-
-
-def _passing(problem: ModelError) -> bool:
-    """Whether it may go better another time."""
-    return problem.kind in PASSING_KINDS if problem.retry is None else problem.retry
 
 
 def _pause(attempt: int, asked: float | None) -> float:
@@ -142,21 +135,14 @@ def _pause(attempt: int, asked: float | None) -> float:
 
 def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
     """The request as the Messages API takes it."""
-    body: dict[str, Any] = {
-        "model": model,
-        "max_tokens": request.max_tokens,
-        "messages": encode_messages(request.messages, model),
-    }
+    body: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens}
+    body["messages"] = encode_messages(request.messages, model)
     if request.system:
         system: list[dict[str, Any]] = [{"type": "text", "text": text} for text in request.system]
         system[-1].update(CACHED)
         body["system"] = system
-    tools = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-        for tool in request.tools
-    ]
-    if tools or request.server_tools:
-        body["tools"] = [*tools, *request.server_tools]
+    if request.tools or request.server_tools:
+        body["tools"] = [*map(msgspec.structs.asdict, request.tools), *request.server_tools]
     output: dict[str, Any] = {}
     if request.output_schema is not None:
         output["format"] = {"type": "json_schema", "schema": request.output_schema}
@@ -174,22 +160,15 @@ def encode_messages(messages: tuple[Message, ...], model: str) -> list[dict[str,
     native = bool(SYSTEM_ROLE.match(model))
     rows: list[dict[str, Any]] = []
     for message in messages:
-        row = encode_message(message if native or not isinstance(message, Reminder) else wrapped(message))
+        if isinstance(message, Reminder) and not native:  # as older models expect it
+            message = User.of(wrapped(message.text), synthetic=True)  # noqa: PLW2901 - from here on it is that
+        row = encode_message(message)
         if rows and row["role"] == rows[-1]["role"] == "user":
             rows[-1]["content"] = [*rows[-1]["content"], *row["content"]]
         elif row["content"]:  # the API refuses a message without content
             rows.append(row)
-    _mark_cached(rows)
-    return rows
-
-
-def wrapped(reminder: Reminder) -> User:
-    """A reminder as older models expect it."""
-    return User.of(f"<system-reminder>\n{reminder.text}\n</system-reminder>", synthetic=True)
-
-
-def _mark_cached(rows: list[dict[str, Any]]) -> None:
-    """Ask for the conversation so far to be cached, by marking its last user block."""
+    # the conversation so far is to be cached, which its last user block says
     last = next((row for row in reversed(rows) if row["role"] == "user"), None)
     if last and isinstance(last["content"], list):
         last["content"] = [*last["content"][:-1], {**last["content"][-1], **CACHED}]
+    return rows

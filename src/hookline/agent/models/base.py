@@ -87,41 +87,18 @@ class Model(Protocol):
 # -- which of the known kinds of failure an HTTP answer is; those are the kinds a StopFailure event can carry -----
 
 
-BY_TYPE = {
-    "authentication_error": "authentication_failed",
-    "permission_error": "authentication_failed",
-    "billing_error": "billing_error",
-    "insufficient_quota": "billing_error",
-    "rate_limit_error": "rate_limit",
-    "overloaded_error": "overloaded",
-    "not_found_error": "model_not_found",
-    "model_not_found": "model_not_found",
-    "invalid_request_error": "invalid_request",
-    "request_too_large": "invalid_request",
-    "timeout_error": "server_error",
-    "server_error": "server_error",
+#: kind → the words that servers have for it, and the statuses; their word counts before the number
+KINDS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    "authentication_failed": (("authentication_error", "permission_error"), (401, 403)),
+    "billing_error": (("billing_error", "insufficient_quota"), (402,)),
+    "rate_limit": (("rate_limit_error",), (429,)),
+    "overloaded": (("overloaded_error",), (529,)),
+    "model_not_found": (("not_found_error", "model_not_found"), (404,)),
+    "invalid_request": (("invalid_request_error", "request_too_large"), (400, 413, 422)),
+    "server_error": (("timeout_error", "server_error"), ()),
 }
-
-BY_STATUS = {
-    400: "invalid_request",
-    401: "authentication_failed",
-    402: "billing_error",
-    403: "authentication_failed",
-    404: "model_not_found",
-    413: "invalid_request",
-    422: "invalid_request",
-    429: "rate_limit",
-    529: "overloaded",
-}
-
-
-def kind_of(status: int | None, error_type: str = "") -> str:
-    """The kind behind a status and the error type the server named; the server's word counts before the number."""
-    if error_type in BY_TYPE:
-        return BY_TYPE[error_type]
-    if status in BY_STATUS:
-        return BY_STATUS[status]
-    return "server_error" if status is not None and status >= 500 else "unknown"
+BY_WORD = {word: kind for kind, (words, _) in KINDS.items() for word in words}
+BY_STATUS = {status: kind for kind, (_, statuses) in KINDS.items() for status in statuses}
 
 
 def api_error(
@@ -132,7 +109,8 @@ def api_error(
     inner = inner if isinstance(inner, Mapping) else {"message": str(inner)}
     # OpenAI's servers name the finer reason in `code` (`insufficient_quota`), Anthropic's in `type`
     words = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
-    kind = kind_of(status, next((word for word in words if word in BY_TYPE), ""))
+    by_status = BY_STATUS.get(status or 0) or ("server_error" if (status or 0) >= 500 else "unknown")
+    kind = next((BY_WORD[word] for word in words if word in BY_WORD), by_status)
     said = inner.get("message") or "the server gave no reason"
     name = f"model `{model}`: " if model else ""
     return ModelError(f"{name}HTTP {status}: {said}", kind, status=status, retry_after=retry_after(headers or {}))

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from hookline.agent.models.base import Model
 from hookline.errors import ModelError
 
-__all__ = ["ALIASES", "choose", "resolve"]
-
 ALIASES = {
     "best": "claude-opus-5-5",
     "default": "claude-opus-5-5",
@@ -65,10 +63,8 @@ def _anthropic(name: str, environ: Mapping[str, str]) -> Model:
 
     key, token = environ.get("ANTHROPIC_API_KEY"), environ.get("ANTHROPIC_AUTH_TOKEN")
     if not key and not token:
-        raise ModelError(
-            f"model `{name or 'anthropic'}` needs a key; set `ANTHROPIC_API_KEY`, or try `--model scripted:turns.json`",
-            "authentication_failed",
-        )
+        what = "set `ANTHROPIC_API_KEY`, or try `--model scripted:turns.json`"
+        raise ModelError(f"model `{name or 'anthropic'}` needs a key; {what}", "authentication_failed")
     base_url = environ.get("ANTHROPIC_BASE_URL") or None
     return Anthropic(resolve(name, environ), api_key=None if token else key, auth_token=token, base_url=base_url)
 
@@ -79,17 +75,12 @@ def _openai(name: str, environ: Mapping[str, str]) -> Model:
     base_url = environ.get("OPENAI_BASE_URL") or None
     key = environ.get("OPENAI_API_KEY") or ("none" if base_url else None)  # local servers take any key
     if not key:
-        raise ModelError(
-            f"model `{name or 'openai'}` needs a key; set `OPENAI_API_KEY` (or `OPENAI_BASE_URL`)",
-            "authentication_failed",
-        )
+        what = "set `OPENAI_API_KEY` (or `OPENAI_BASE_URL`)"
+        raise ModelError(f"model `{name or 'openai'}` needs a key; {what}", "authentication_failed")
     if not name:
         raise ModelError("model `openai` needs a name; write `openai:MODEL`", "model_not_found")
     return OpenAI(name, api_key=key, base_url=base_url)
 
 
-PROVIDERS: dict[str, Callable[[str, Mapping[str, str]], Model]] = {
-    "scripted": _scripted,
-    "anthropic": _anthropic,
-    "openai": _openai,
-}
+Provider = Callable[[str, Mapping[str, str]], Model]
+PROVIDERS: dict[str, Provider] = {"scripted": _scripted, "anthropic": _anthropic, "openai": _openai}

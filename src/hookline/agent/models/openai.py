@@ -17,7 +17,6 @@ from hookline.agent.messages import (
     ToolUse,
     Usage,
     User,
-    text_of,
 )
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, model_errors
 from hookline.agent.models.stream import AnswerStream, parse_arguments
@@ -97,11 +96,8 @@ class Completion:
             parse_arguments(call["id"] or f"call_{at}", call["name"], call["arguments"])
             for at, call in sorted(self._calls.items())
         ]
-        stop = (
-            StopReason.TOOL_USE
-            if self._calls and self._finish == "stop"
-            else STOP_REASONS.get(self._finish, StopReason.END_TURN)
-        )
+        finish = "tool_calls" if self._calls and self._finish == "stop" else self._finish
+        stop = STOP_REASONS.get(finish, StopReason.END_TURN)
         message = Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
         if self._telling is not None:
             self._telling.end(message)
@@ -134,18 +130,12 @@ def encode_request(request: ModelRequest, model: str) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
     }
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
-            }
-            for tool in request.tools
-        ]
+        rows = [(tool.name, tool.description, tool.input_schema) for tool in request.tools]
+        functions = [dict(zip(("name", "description", "parameters"), row, strict=True)) for row in rows]
+        body["tools"] = [{"type": "function", "function": function} for function in functions]
     if request.output_schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "schema": request.output_schema},
-        }
+        answer = {"name": "answer", "schema": request.output_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": answer}
     if request.effort:
         body["reasoning_effort"] = request.effort
     return body
@@ -157,27 +147,17 @@ def encode_messages(system: tuple[str, ...], messages: tuple[Message, ...]) -> l
     for message in messages:
         if isinstance(message, Reminder):
             rows.append({"role": "system", "content": message.text})
-        elif isinstance(message, User):
-            rows += encode_user(message)
+        elif isinstance(message, User):  # tool results first, each its own message, then what the user said
+            outputs = (block for block in message.content if isinstance(block, ToolOutput))
+            rows += [
+                {"role": "tool", "tool_call_id": one.tool_use_id, "content": plain(one.content)} for one in outputs
+            ]
+            rows += [{"role": "user", "content": message.text}] if message.text else []
         elif message.content:
-            rows.append(encode_assistant(message))
+            calls = [encode_call(use) for use in message.tool_uses]
+            row = {"role": "assistant", "content": message.text or None}
+            rows.append({**row, "tool_calls": calls} if calls else row)
     return rows
-
-
-def encode_user(message: User) -> list[dict[str, Any]]:
-    """Tool results first, each its own message, then what the user said."""
-    outputs = [block for block in message.content if isinstance(block, ToolOutput)]
-    rows = [{"role": "tool", "tool_call_id": block.tool_use_id, "content": plain(block.content)} for block in outputs]
-    words = text_of(message.content)
-    return [*rows, {"role": "user", "content": words}] if words else rows
-
-
-def encode_assistant(message: Assistant) -> dict[str, Any]:
-    """What the model said and which tools it called."""
-    row: dict[str, Any] = {"role": "assistant", "content": message.text or None}
-    if message.tool_uses:
-        row["tool_calls"] = [encode_call(use) for use in message.tool_uses]
-    return row
 
 
 def encode_call(use: ToolUse) -> dict[str, Any]:

@@ -25,8 +25,6 @@ from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api
 from hookline.agent.models.stream import AnswerStream
 from hookline.errors import ModelError
 
-__all__ = ["Scripted", "Turn"]
-
 DEFAULT_USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
@@ -110,9 +108,8 @@ class Scripted:
             return Turn(text="done")
         if at >= len(turns) and turns[-1].tools:
             where = f"lane `{lane}`" if lane else "the script"
-            raise ModelError(
-                f"{where} ends after {len(turns)} turns with a tool call; add a turn that answers it", "invalid_request"
-            )
+            what = f"{where} ends after {len(turns)} turns with a tool call; add a turn that answers it"
+            raise ModelError(what, "invalid_request")
         return turns[min(at, len(turns) - 1)]
 
 
@@ -122,19 +119,15 @@ def read(script: Any, where: str) -> ModelScript:
     try:
         return msgspec.convert(whole, ModelScript)
     except msgspec.ValidationError as problem:
-        raise ModelError(
-            f"{where}: {problem}; see the turns of `hookline.agent.models.scripted`", "invalid_request"
-        ) from problem
+        what = f"{where}: {problem}; see the turns of `hookline.agent.models.scripted`"
+        raise ModelError(what, "invalid_request") from problem
 
 
 def claims(lane: Lane, request: ModelRequest) -> bool:
     """Whether each of the lane's expressions finds its text in the request."""
     users = [message.text for message in request.messages if isinstance(message, User)]
-    texts = {
-        "system": "\n".join(request.system),
-        "first": users[0] if users else "",
-        "last": users[-1] if users else "",
-    }
+    first, last = (users[0], users[-1]) if users else ("", "")
+    texts = {"system": "\n".join(request.system), "first": first, "last": last}
     wanted = {part: pattern for part in texts if (pattern := getattr(lane, part)) is not None}
     return all(re.search(pattern, texts[part], re.DOTALL) for part, pattern in wanted.items())
 
@@ -144,10 +137,8 @@ def answer(turn: Turn, serial: int, model: str) -> Assistant:
     blocks: list[Block] = [decode_block(block) for block in turn.blocks]
     blocks += [] if turn.text is None else [Text(turn.text)]
     for number, (name, given) in enumerate(turn.tools):
-        blocks.append(
-            decode_block({"type": "tool_use", "id": f"toolu_{serial}_{number}", "name": name, "input": given})
-        )
-    stop = turn.stop_reason or (
-        StopReason.TOOL_USE if any(isinstance(block, ToolUse) for block in blocks) else StopReason.END_TURN
-    )
+        use = {"type": "tool_use", "id": f"toolu_{serial}_{number}", "name": name, "input": given}
+        blocks.append(decode_block(use))
+    calls = any(isinstance(block, ToolUse) for block in blocks)
+    stop = turn.stop_reason or (StopReason.TOOL_USE if calls else StopReason.END_TURN)
     return Assistant(tuple(blocks), f"msg_{serial}", model, str(stop), decode_usage({**DEFAULT_USAGE, **turn.usage}))

@@ -8,7 +8,7 @@ other model says, as such events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -42,9 +42,21 @@ class StreamedAnswer:
 
     def feed(self, event: Mapping[str, Any]) -> None:
         """Take one event."""
-        step = self._STEPS.get(event.get("type", ""))
-        if step:  # pings and events of the future carry nothing we need
-            step(self, event)
+        kind = event.get("type")
+        if kind == "message_start":
+            self._message = dict(event.get("message") or {})
+        elif kind == "content_block_start":
+            self._blocks[event["index"]] = dict(event["content_block"])
+        elif kind == "content_block_delta":
+            self._grow(event["index"], event["delta"])
+        elif kind == "message_delta":
+            usage = {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
+            self._message["usage"] = {**(self._message.get("usage") or {}), **usage}
+            self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
+        elif kind == "message_stop":
+            self._complete = bool(self._message)
+        elif kind == "error":  # pings and events of the future carry nothing we need
+            raise api_error(200, event, model=self.model)
 
     def done(self) -> Assistant:
         """The whole answer; raises `ModelError` when the stream ended before it did."""
@@ -58,32 +70,13 @@ class StreamedAnswer:
             usage=decode_usage(self._message.get("usage")),
         )
 
-    def _start(self, event: Mapping[str, Any]) -> None:
-        self._message = dict(event.get("message") or {})
-
-    def _open(self, event: Mapping[str, Any]) -> None:
-        self._blocks[event["index"]] = dict(event["content_block"])
-
-    def _grow(self, event: Mapping[str, Any]) -> None:
-        index, delta = event["index"], event["delta"]
+    def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
         if index not in self._blocks:
-            raise ModelError(
-                f"model `{self.model}`: the stream adds to block {index}, which it never opened", "server_error"
-            )
+            what = f"model `{self.model}`: the stream adds to block {index}, which it never opened"
+            raise ModelError(what, "server_error")
         field = GROWTH.get(str(delta.get("type")))
         if field is not None:
             self._pieces.setdefault(index, {}).setdefault(field, []).append(str(delta.get(field) or ""))
-
-    def _change(self, event: Mapping[str, Any]) -> None:
-        usage = {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
-        self._message["usage"] = {**(self._message.get("usage") or {}), **usage}
-        self._message["stop_reason"] = (event.get("delta") or {}).get("stop_reason")
-
-    def _stop(self, event: Mapping[str, Any]) -> None:
-        self._complete = bool(self._message) and event.get("type") == "message_stop"
-
-    def _fail(self, event: Mapping[str, Any]) -> None:
-        raise api_error(200, event, model=self.model)
 
     def _block(self, index: int) -> Block:
         grown = {target: "".join(parts) for target, parts in self._pieces.get(index, {}).items()}
@@ -94,19 +87,9 @@ class StreamedAnswer:
         if wire.get("type") == "text":
             return Text(str(wire.get("text") or ""))
         if wire.get("type") == "tool_use":
-            return parse_arguments(
-                str(wire.get("id") or ""), str(wire.get("name") or ""), arguments or wire.get("input") or {}
-            )
+            id, name = str(wire.get("id") or ""), str(wire.get("name") or "")  # noqa: A001 - the wire's word
+            return parse_arguments(id, name, arguments or wire.get("input") or {})
         return Raw({**wire, "input": _json(arguments)}) if arguments else decode_block(wire)
-
-    _STEPS: ClassVar = {
-        "message_start": _start,
-        "content_block_start": _open,
-        "content_block_delta": _grow,
-        "message_delta": _change,
-        "message_stop": _stop,
-        "error": _fail,
-    }
 
 
 class AnswerStream:

@@ -49,8 +49,16 @@ class Transcript:
         self.cwd = cwd
         self._agent_id = sidechain
         self.last_uuid: str | None = None
-        self._fd = _open(path)
-        self.locked: bool = _lock(self._fd)
+        try:
+            private_folder(path.parent)
+            self._fd = private(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        except OSError as problem:
+            raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
+        self.locked = True
+        try:  # the system frees the lock when the process ends, however it ends
+            lock_now(self._fd)
+        except OSError:
+            self.locked = False
 
     def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> str:
         """Write a message down; its uuid. An answer whose blocks have a uuid each gets a line for each."""
@@ -95,25 +103,18 @@ class Transcript:
             self._fd = -1
 
     def _stamp(self, uuid: str) -> dict[str, Any]:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        stamp = {
-            "uuid": uuid,
-            "sessionId": self.session_id,
-            "timestamp": now,
-            "cwd": self.cwd,
-            "isSidechain": bool(self._agent_id),
-        }
-        return {**stamp, "agentId": self._agent_id} if self._agent_id else stamp
+        stamp = {"uuid": uuid, "sessionId": self.session_id, "timestamp": now(), "cwd": self.cwd}
+        return stamp | {"isSidechain": bool(self._agent_id)} | ({"agentId": self._agent_id} if self._agent_id else {})
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._fd).st_size
         try:
-            _write_whole(self._fd, line)
+            if os.write(self._fd, line) < len(line):  # one write for one line; a short one means that the disk is full
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301 - told below
         except OSError as problem:
             os.ftruncate(self._fd, size)  # half a line must not be followed by others
-            raise TranscriptError(
-                self.path, f"cannot write: {problem.strerror}; what was written before is whole"
-            ) from problem
+            what = f"cannot write: {problem.strerror}; what was written before is whole"
+            raise TranscriptError(self.path, what) from problem
 
 
 class ResumedConversation(Struct, frozen=True):
@@ -142,27 +143,22 @@ def resume(
         raise TranscriptError(path, "no such transcript")
     if upto is not None and drops is not None:
         _check_dropped(path, upto, drops)
-    original = Transcript(path, path.stem, cwd=cwd)
-    if fork or not original.locked:
-        original.close()
-        return _rewound(_forked(path, cwd), upto)
-    torn = _mend(path)
-    messages, skipped, last = _read(path)
-    original.last_uuid = last  # the chain of parents goes on
-    return _rewound(ResumedConversation(original, messages, torn=torn, skipped=skipped), upto)
-
-
-def _rewound(found: ResumedConversation, upto: str | None) -> ResumedConversation:
-    """The conversation as it was after the message `upto`."""
+    transcript, forked_from, torn = Transcript(path, path.stem, cwd=cwd), None, 0
+    if fork or not transcript.locked:
+        transcript.close()
+        transcript, forked_from = _forked(path, cwd), path.stem
+    else:
+        torn = _mend(path)
+    messages, skipped, transcript.last_uuid = read_transcript(transcript.path)  # the chain of parents goes on
+    found = ResumedConversation(transcript, messages, forked_from, torn, skipped)
     if upto is None:
         return found
-    path = found.transcript.path
-    if not any((read_object(line) or {}).get("uuid") == upto for line in _whole_lines(path)):
-        found.transcript.close()
-        raise TranscriptError(path, f"no message `{upto}` in it to go on after")
-    found.transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
-    found.transcript.last_uuid = upto
-    return structs.replace(found, messages=_read(path)[0])
+    if not any((read_object(line) or {}).get("uuid") == upto for line in _whole_lines(transcript.path)):
+        transcript.close()
+        raise TranscriptError(transcript.path, f"no message `{upto}` in it to go on after")
+    transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
+    transcript.last_uuid = upto
+    return structs.replace(found, messages=read_transcript(transcript.path)[0])
 
 
 def _check_dropped(path: Path, upto: str, drops: str) -> None:
@@ -182,9 +178,9 @@ def _is_prompt(entry: Mapping[str, Any]) -> bool:
     return isinstance(message, User) and not any(isinstance(block, ToolOutput) for block in message.content)
 
 
-def read_messages(path: Path) -> tuple[Message, ...]:
-    """The conversation in a transcript, without opening it for writing; a torn last line is left out."""
-    return _read(path)[0]
+def now() -> str:
+    """The time, as lines of transcripts and messages of the stream tell it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
@@ -211,7 +207,7 @@ def interrupted_results(uses: Iterable[ToolUse]) -> User:
     return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
 
 
-def _read(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
+def read_transcript(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
     """Messages since the last compaction, how many lines made no sense, and the last line's uuid."""
     messages: list[Message] = []
     lines = _whole_lines(path)
@@ -241,9 +237,7 @@ def _join(messages: list[Message], message: Message) -> None:
     before = messages[-1] if messages else None
     if isinstance(message, Assistant) and isinstance(before, Assistant) and message.id and message.id == before.id:
         usage = message.usage if message.usage != Usage() else before.usage
-        messages[-1] = Assistant(
-            before.content + message.content, message.id, message.model, message.stop_reason, usage
-        )
+        messages[-1] = structs.replace(message, content=before.content + message.content, usage=usage)
     else:
         messages.append(message)
 
@@ -268,7 +262,7 @@ def _mend(path: Path) -> int:
     return len(tail)
 
 
-def _forked(path: Path, cwd: str) -> ResumedConversation:
+def _forked(path: Path, cwd: str) -> Transcript:
     """A copy of every whole line under a new session id, written as one piece so that it is never half there."""
     session_id = str(uuid4())
     copy = path.with_name(f"{session_id}.jsonl")
@@ -277,10 +271,7 @@ def _forked(path: Path, cwd: str) -> ResumedConversation:
         write_atomically(copy, data[: data.rfind(b"\n") + 1])
     except OSError as problem:
         raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
-    transcript = Transcript(copy, session_id, cwd=cwd)
-    messages, skipped, last = _read(copy)
-    transcript.last_uuid = last
-    return ResumedConversation(transcript, messages, forked_from=path.stem, skipped=skipped)
+    return Transcript(copy, session_id, cwd=cwd)
 
 
 def _encode(entry: Any) -> bytes:
@@ -297,29 +288,6 @@ def _whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
     return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _write_whole(fd: int, line: bytes) -> None:
-    """One write for one line; a short one means that the disk is full."""
-    if os.write(fd, line) < len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _open(path: Path) -> int:
-    try:
-        private_folder(path.parent)
-        return private(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
-    except OSError as problem:
-        raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
-
-
-def _lock(fd: int) -> bool:
-    """Lock the file, unless another run has; the system frees it when the process ends, however it ends."""
-    try:
-        lock_now(fd)
-    except OSError:
-        return False
-    return True
 
 
 # -- where transcripts lie: in the folders that Claude Code keeps its own in, under the same names ----------------

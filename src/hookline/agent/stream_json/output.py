@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import msgspec
 
 from hookline.agent.messages import Assistant, Result, ToolOutput, ToolUse, User, encode_block
+from hookline.agent.session.transcript import now
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
 from hookline.core.hooks.actions import Command, Http
@@ -20,6 +20,8 @@ from hookline.core.hooks.hook import Hook
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
 
+#: the words by which a hook asks that what it printed is not shown
+SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
 
@@ -83,7 +85,7 @@ class StreamOutput:
         wire = {"role": "user", "content": [encode_block(block) for block in message.content]}
         if message.synthetic:
             more = {"isSynthetic": True, **more}
-        self.say("user", message=wire, parent_tool_use_id=parent, timestamp=_now(), **more)
+        self.say("user", message=wire, parent_tool_use_id=parent, timestamp=now(), **more)
 
     def result(self, result: Result) -> None:
         """The turn is over."""
@@ -123,27 +125,25 @@ class HookReporter:
 
     def __call__(self, notice: Notice) -> None:
         """Report a notice, if its event and its kind of hook are reported."""
-        if isinstance(notice, Verdict):
+        if isinstance(notice, Verdict) or not spec_of(notice.hook_event).reported:
             return
         hook = next((hook for hook in self._hooks.hooks if hook.name == notice.hook), None)
-        if not self._reported(notice, hook):
+        if self._only is not None and notice.hook_event not in self._only:
+            return
+        if hook is not None and not isinstance(hook.action, Command | Http):
             return
         names = {"hook_id": notice.hook_id, "hook_name": notice.hook_name, "hook_event": notice.hook_event}
         if isinstance(notice, HookStarted):
             self._output.system("hook_started", **names)
             return
         said = {"stdout": notice.stdout, "stderr": notice.stderr, "output": notice.output}
-        if _suppressed(notice.stdout):
+        printed = (read_object(notice.stdout) or {}) if "suppress" in notice.stdout else {}
+        if any(printed.get(word) is True for word in SUPPRESSING):  # it asked that what it printed is not shown
             said = {**said, "stdout": "", "output": ""}
         if isinstance(notice, HookProgress):
             self._output.system("hook_progress", **names, **said)
         else:
             self._output.system("hook_response", **names, **said, **_ended(notice, hook))
-
-    def _reported(self, notice: HookStarted | HookProgress | HookResponse, hook: Hook | None) -> bool:
-        if not spec_of(notice.hook_event).reported or (self._only is not None and notice.hook_event not in self._only):
-            return False
-        return hook is None or isinstance(hook.action, Command | Http)
 
 
 def _ended(notice: HookResponse, hook: Hook | None) -> Note:
@@ -151,21 +151,6 @@ def _ended(notice: HookResponse, hook: Hook | None) -> Note:
     code = 1 if notice.outcome == "cancelled" and notice.exit_code is None else notice.exit_code
     refused = notice.outcome == "success" and code and hook is not None and isinstance(hook.action, Command)
     return {"exit_code": code, "outcome": "error" if refused else notice.outcome}
-
-
-def _suppressed(stdout: str) -> bool:
-    """Whether a hook asked that what it printed is not shown."""
-    if "suppress" not in stdout:
-        return False
-    printed = read_object(stdout) or {}
-    return any(printed.get(word) is True for word in SUPPRESSING)
-
-
-SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # -- a run that cannot begin --------------------------------------------------------------------------------------
@@ -176,19 +161,15 @@ def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None])
     """Answer the first request, or the first prompt, that comes in on `lines` with `problem`."""
     for line in lines:
         asked = read_object(line) or {}
+        answer: Note = {}
         if asked.get("type") == "control_request":
             response = {"subtype": "error", "request_id": asked.get("request_id"), "error": problem}
-            return write(_line({"type": "control_response", "response": response}))
-        if asked.get("type") == "user":
-            return write(_line(_result(problem)))
+            answer = {"type": "control_response", "response": response}
+        elif asked.get("type") == "user":
+            counts = dict.fromkeys(("duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"), 0)
+            answer = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
+            answer |= {**counts, "permission_denials": [], "terminal_reason": "error"}
+            answer |= {"uuid": str(uuid4()), "session_id": str(uuid4())}
+        if answer:
+            return write(msgspec.json.encode(answer) + b"\n")
     return None
-
-
-def _result(problem: str) -> dict[str, Any]:
-    nothing = {"duration_ms": 0, "duration_api_ms": 0, "num_turns": 0, "total_cost_usd": 0, "permission_denials": []}
-    ended = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
-    return {**ended, **nothing, "terminal_reason": "error", "uuid": str(uuid4()), "session_id": str(uuid4())}
-
-
-def _line(message: dict[str, Any]) -> bytes:
-    return msgspec.json.encode(message) + b"\n"

@@ -137,9 +137,8 @@ class McpServer:
                 return await self._tools()
         except TimeoutError as problem:
             await self.aclose()
-            raise McpError(
-                self.name, f"gave no answer within {seconds:g} s; set `MCP_TIMEOUT` (ms) to wait longer"
-            ) from problem
+            what = f"gave no answer within {seconds:g} s; set `MCP_TIMEOUT` (ms) to wait longer"
+            raise McpError(self.name, what) from problem
         except BaseException:
             await self.aclose()
             raise
@@ -204,11 +203,12 @@ class McpServer:
         if self._ask is not None:
             return host_streams(self.name, self._ask)
         if config.url:
-            return _sse(config) if config.type == "sse" else _streamable(config)
+            from mcp.client.sse import sse_client
+
+            return sse_client(config.url, headers=config.headers) if config.type == "sse" else _streamable(config)
         if not config.command:
-            raise McpError(
-                self.name, 'expected a `command` or a `url`; write `{"command": "…"}` or `{"type": "http", "url": "…"}`'
-            )
+            what = 'expected a `command` or a `url`; write `{"command": "…"}` or `{"type": "http", "url": "…"}`'
+            raise McpError(self.name, what)
         variables = {**self._environ, **config.env}
         parameters = StdioServerParameters(command=config.command, args=config.args, env=variables, cwd=config.cwd)
         return stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
@@ -218,9 +218,7 @@ class McpServer:
         cursor = None
         while True:
             page = await self._client.list_tools(cursor=cursor)
-            tools += [
-                McpTool(self, tool.model_dump(mode="json", by_alias=True, exclude_none=True)) for tool in page.tools
-            ]
+            tools += [McpTool(self, _wire(tool)) for tool in page.tools]
             cursor = page.next_cursor
             if not cursor:
                 return tools
@@ -268,9 +266,15 @@ class McpTool(Tool):
         return await self.server.call(self.tool, given, env)
 
 
+def _wire(value: Any) -> dict[str, Any]:
+    """A value of the SDK's as it is on the wire."""
+    found: dict[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
+
+
 def read_result(result: Any) -> ToolResult:
     """A server's answer: its blocks for hooks as they came, for the model in the form the model knows."""
-    wire = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
+    wire = [_wire(block) for block in result.content]
     if result.is_error:
         text = "\n".join(str(block.get("text") or f"[{block['type']}]") for block in wire)
         return failure(text or "the tool failed without saying why")
@@ -288,16 +292,8 @@ def _block(wire: dict[str, Any]) -> dict[str, Any]:
         return {"type": "image", "source": source}
     if wire["type"] == "resource" and "text" in wire["resource"]:
         return {"type": "text", "text": wire["resource"]["text"]}
-    return {
-        "type": "text",
-        "text": msgspec.json.encode({key: value for key, value in wire.items() if key != "data"}).decode(),
-    }
-
-
-def _sse(config: ServerConfig) -> contextlib.AbstractAsyncContextManager[Any]:
-    from mcp.client.sse import sse_client
-
-    return sse_client(config.url, headers=config.headers)
+    rest = {key: value for key, value in wire.items() if key != "data"}
+    return {"type": "text", "text": msgspec.json.encode(rest).decode()}
 
 
 @contextlib.asynccontextmanager
@@ -362,8 +358,7 @@ async def host_streams(server: str, ask: AskHost) -> AsyncIterator[Any]:
 async def _carry(server: str, ask: AskHost, outgoing: Any, incoming: Any) -> None:
     async with asyncio.TaskGroup() as calls:
         async for item in outgoing:
-            message = item.message.model_dump(mode="json", by_alias=True, exclude_none=True)
-            calls.create_task(_exchange(server, ask, message, incoming))
+            calls.create_task(_exchange(server, ask, _wire(item.message), incoming))
 
 
 async def _exchange(server: str, ask: AskHost, message: dict[str, Any], incoming: Any) -> None:
