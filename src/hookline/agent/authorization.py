@@ -146,7 +146,6 @@ def _answered(
 
 
 def _note(conversation: Conversation, use: ToolUse, given: dict[str, Any], why: str, reason_type: str) -> None:
-    """Tell the user of a refusal, and keep it for the result."""
     row = {"tool_name": use.name, "tool_use_id": use.id}
     conversation.session.denials.append({**row, "tool_input": given})
     conversation.session.output.system("permission_denied", **row, decision_reason_type=reason_type, message=why)

@@ -70,13 +70,11 @@ class SettingsEnv:
         self._before: dict[str, str | None] = {}
 
     def apply(self, variables: Mapping[str, str]) -> None:
-        """Put these in."""
         for name in variables:
             self._before.setdefault(name, os.environ.get(name))
         os.environ.update(variables)
 
     def restore(self) -> None:
-        """The run is over: the environment is as it was."""
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -385,7 +383,14 @@ async def keep_up(made: AgentBundle, options: RunOptions) -> None:
         now = signature(list(kinds))
         changed = [path for path, old, new in zip(kinds, before, now, strict=True) if old != new]
         before = now
-        if changed and all([await _accepted(made, kinds[path], path) for path in changed]):
+        refused = False
+        for path in changed:
+            verdict = await made.agent.conversation.fire(ConfigChange, source=kinds[path], file_path=path)
+            if verdict.blocked:
+                refused = True
+                told = f"{path}: the change is not applied: {verdict.reason}"
+                made.agent.output.inform(told, level="warning")
+        if changed and not refused:
             change = made.hooks.settings.refresh()
             if change is None:
                 continue
@@ -393,11 +398,3 @@ async def keep_up(made: AgentBundle, options: RunOptions) -> None:
             session = made.agent.session
             session.environ = dict(os.environ)
             session.policy.rules, session.policy.dirs, _ = permissions(options, made.hooks)
-
-
-async def _accepted(made: AgentBundle, source: str, path: str) -> bool:
-    """ConfigChange: whether hooks let the change take effect."""
-    verdict = await made.agent.conversation.fire(ConfigChange, source=source, file_path=path)
-    if verdict.blocked:
-        made.agent.output.inform(f"{path}: the change is not applied: {verdict.reason}", level="warning")
-    return not verdict.blocked

@@ -50,21 +50,6 @@ def feedback(reasons: Sequence[str], event: str = "Stop") -> str:
     return f"{event} hook feedback:\n" + ("\n".join(reasons) or "Blocked by hook")
 
 
-def blocked_prompt(verdict: Verdict, prompt: str, *, shown: bool) -> str:
-    """The result of a prompt that a hook refused."""
-    text = f"{verdict.event.event_name} operation blocked by hook:\n{reason_of(verdict)}"
-    return f"{text}\n\nOriginal prompt: {prompt}" if shown else text
-
-
-def command_run(name: str, arguments: str, output: str) -> str:
-    """What the model hears later of a command that the user gave to the agent itself."""
-    return (
-        "The user ran a command of the agent itself, which is not a request to you:\n"
-        f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
-        f"<local-command-stdout>{output}</local-command-stdout>"
-    )
-
-
 def said(outcome: Outcome) -> str:
     """All that a hook had to say: what it printed, else its context."""
     return outcome.stdout.strip() or "\n\n".join(outcome.reply.context)

@@ -68,7 +68,6 @@ class HttpClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop."""
         loop = asyncio.get_running_loop()
         for key in [key for key in self._clients if key[0] is loop]:
             await self._clients.pop(key).aclose()
@@ -80,7 +79,10 @@ class HttpClient:
         if key not in self._clients:
             self._clients = {one: client for one, client in self._clients.items() if not one[0].is_closed()}
             limits = httpx2.Timeout(self._to_read, connect=TO_CONNECT)
-            self._clients[key] = httpx2.AsyncClient(timeout=limits, verify=_tls(), trust_env=not direct)
+            tls = ssl.create_default_context()
+            if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
+                tls.load_verify_locations(extra)
+            self._clients[key] = httpx2.AsyncClient(timeout=limits, verify=tls, trust_env=not direct)
             self._lives.append(self._live(self._clients[key]))
             await anext(self._lives[-1])
         return self._clients[key]
@@ -142,7 +144,6 @@ class Place(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port as a request names them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -161,10 +162,3 @@ def uses_proxy(place: Place) -> bool:
     proxies = getproxies_environment()
     stated = proxies.get(place.scheme) or proxies.get("all")
     return bool(stated) and not proxy_bypass_environment(f"{place.host}:{place.port}", proxies)
-
-
-def _tls() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
-        context.load_verify_locations(extra)
-    return context

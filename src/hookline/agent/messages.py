@@ -84,12 +84,10 @@ class User(Struct, frozen=True):
 
     @classmethod
     def of(cls, *parts: str | Block, synthetic: bool = False) -> User:
-        """A user message from plain strings and blocks."""
         return cls(tuple(Text(part) if isinstance(part, str) else part for part in parts), synthetic)
 
     @property
     def text(self) -> str:
-        """Its words."""
         return text_of(self.content)
 
 
@@ -104,12 +102,10 @@ class Assistant(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its words."""
         return text_of(self.content)
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """The tools it calls, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolUse))
 
 

@@ -205,7 +205,17 @@ class _Teammate:
 
     async def next(self) -> str | None:
         """What to do next: fix what a hook objects to, a new task, or a hook's reason not to rest; None to rest."""
-        return await self._objection() or self._task() or await self._reason()
+        objection = await self._objection()
+        if objection is not None:
+            return objection
+        task, team = self.conversation.state.tasks.claim(self.name), self.conversation.session.id
+        if task is not None:
+            self.sent_back = 0
+            return f"Task #{task.id} is yours now: {task.subject}\n{task.description}"
+        verdict = await self.conversation.fire(TeammateIdle, teammate_name=self.name, team_name=team)
+        if not verdict.keep_going or verdict.stop or not self._goes_back():
+            return None
+        return hook_messages.feedback(verdict.reply.keep_going_reasons, "TeammateIdle")
 
     async def _objection(self) -> str | None:
         for task in self.conversation.state.tasks.all():
@@ -219,20 +229,6 @@ class _Teammate:
             else:
                 self.given_up.add(task.id)
         return None
-
-    def _task(self) -> str | None:
-        task = self.conversation.state.tasks.claim(self.name)
-        if task is None:
-            return None
-        self.sent_back = 0
-        return f"Task #{task.id} is yours now: {task.subject}\n{task.description}"
-
-    async def _reason(self) -> str | None:
-        team = self.conversation.session.id
-        verdict = await self.conversation.fire(TeammateIdle, teammate_name=self.name, team_name=team)
-        if not verdict.keep_going or verdict.stop or not self._goes_back():
-            return None
-        return hook_messages.feedback(verdict.reply.keep_going_reasons, "TeammateIdle")
 
     def _goes_back(self) -> bool:
         """Whether it may be sent back once more; a hook that never lets go is overruled."""

@@ -45,7 +45,6 @@ class PendingCall:
 
     @property
     def output(self) -> ToolOutput:
-        """The answer to the model."""
         result = self.result or failure(hook_messages.INTERRUPTED)
         return ToolOutput(self.use.id, result.content, result.is_error)
 

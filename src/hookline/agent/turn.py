@@ -62,7 +62,6 @@ class _Turn:
         self.form = conversation.session.structured if conversation.agent_id is None else None
 
     async def run(self) -> TurnEnd:
-        """Ask, act, ask again."""
         while True:
             try:
                 answer = await self._ask()
@@ -133,7 +132,12 @@ class _Turn:
     async def _rest(self, answer: Assistant) -> TurnEnd | None:
         """Stop, SubagentStop: a hook may send the agent back, so many times with no tool call between (FACTS.md §3)."""
         done = TurnEnd(text=answer.text, stop_reason=answer.stop_reason)
-        verdict = await may_stop(self.conversation, answer.text, again=self.sent_back > 0)
+        background = [job.summary() for job in self.conversation.state.jobs.running()]
+        about = {"stop_hook_active": self.sent_back > 0, "last_assistant_message": answer.text}
+        if self.conversation.agent_id is None:
+            verdict = await self.conversation.fire(Stop, **about, background_tasks=background)
+        else:
+            verdict = await subagent_stops(self.conversation, success=True, **about, background_tasks=background)
         if verdict.stop:
             self.conversation.remind(hook_messages.reminder_of_stop(verdict))
             return TurnEnd(reason="stop_hook_prevented", text=answer.text, stop_reason=answer.stop_reason)
@@ -158,7 +162,6 @@ class _Turn:
 
 
 async def _respond(conversation: Conversation) -> ModelResponse:
-    """One request to the conversation's model."""
     session = conversation.session
     request = ModelRequest(
         messages=tuple(conversation.messages),
@@ -189,15 +192,6 @@ async def _shown(conversation: Conversation, message: Assistant) -> Assistant:
             shown = verdict.reply.specific.display_content if verdict.reply.specific else None
             blocks[index] = block if shown is None else Text(shown)
     return structs.replace(message, content=tuple(blocks))
-
-
-async def may_stop(conversation: Conversation, last_words: str, *, again: bool) -> Verdict:
-    """Ask hooks whether the agent, or the subagent, may rest."""
-    background = [job.summary() for job in conversation.state.jobs.running()]
-    about = {"stop_hook_active": again, "last_assistant_message": last_words, "background_tasks": background}
-    if conversation.agent_id is None:
-        return await conversation.fire(Stop, **about)
-    return await subagent_stops(conversation, success=True, **about)
 
 
 async def subagent_stops(conversation: Conversation, *, success: bool, **about: Any) -> Verdict:

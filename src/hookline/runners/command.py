@@ -92,7 +92,6 @@ class CommandRunner:
         return RunnerResult(reply=decoded(text, hook, event, exit_code=None, stderr=""), stdout=text)
 
     async def aclose(self) -> None:
-        """End the processes that stay, and the warm interpreters."""
         for process in self._persistent.values():
             await process.aclose()
         self._persistent.clear()
@@ -150,7 +149,6 @@ class _CommandRun:
         return RunnerResult()
 
     async def whole(self) -> RunnerResult:
-        """The answer, however long it takes."""
         answer = await self.first_part()
         if isinstance(answer, Reply):
             assert answer.later is not None

@@ -33,7 +33,6 @@ class FunctionRunner:
         return self._threads.abandoned
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> Answer:
-        """Call the hook's function and wait for its answer."""
         action = hook.action
         assert isinstance(action, Function)
         arguments = (event, ctx) if action.takes_context else (event,)
@@ -142,7 +141,6 @@ class ThreadedCall:
 
     @property
     def abandoned(self) -> bool:
-        """Whether a function that had begun was abandoned."""
         return self.state == "abandoned"
 
     def run(self) -> None:

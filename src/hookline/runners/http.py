@@ -72,7 +72,6 @@ class HttpRunner:
             raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
 
     async def _opened(self) -> Kept:
-        """A session for this event loop."""
         self._kept = {loop: kept for loop, kept in self._kept.items() if not kept.session.closed}
         life = _sessions()
         kept = self._kept[asyncio.get_running_loop()] = Kept(*await anext(life), life)

@@ -91,7 +91,6 @@ class Persistent:
 
     @property
     def pid(self) -> int | None:
-        """The process that answers now, if one lives."""
         return self._live.child.pid if self._live is not None and not self._live.ended else None
 
     async def aclose(self) -> None:

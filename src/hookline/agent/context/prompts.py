@@ -76,7 +76,11 @@ async def _command(conversation: Conversation, name: str, arguments: str) -> Tur
     """Do what a command of the agent itself does; the model reads of it with the next prompt, of a later run too."""
     _settle(conversation)
     output = await COMMANDS[name](conversation, arguments)
-    conversation.add_user(hook_messages.command_run(name, arguments, output))
+    conversation.add_user(
+        "The user ran a command of the agent itself, which is not a request to you:\n"
+        f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
+        f"<local-command-stdout>{output}</local-command-stdout>"
+    )
     conversation.deliver()
     return TurnEnd(text=output)
 
@@ -88,7 +92,8 @@ def _judged(conversation: Conversation, verdict: Verdict, prompt: str) -> TurnEn
         conversation.session.output.system("session_title_changed", title=more.session_title)
     if verdict.decision is Decision.DENY:
         shown = not (more is not None and more.suppress_original_prompt)
-        return TurnEnd(reason="prompt_blocked", text=hook_messages.blocked_prompt(verdict, prompt, shown=shown))
+        text = f"{verdict.event.event_name} operation blocked by hook:\n{hook_messages.reason_of(verdict)}"
+        return TurnEnd(reason="prompt_blocked", text=f"{text}\n\nOriginal prompt: {prompt}" if shown else text)
     if verdict.stop:
         told = f"Operation stopped by hook: {verdict.stop_reason or 'no reason given'}"
         _settle(conversation)
@@ -158,7 +163,12 @@ def _file(name: str, cwd: str) -> str:
 
 async def _attach(conversation: Conversation, path: str) -> None:
     given = READ.validate({"file_path": path})
-    refused = await _reading_refused(conversation, given)
+    verdict = await conversation.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
+    permission = conversation.permission_of(READ, given, verdict)
+    by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
+    refused = permission.reason if permission.behaviour == "deny" or by_rule else ""
+    if verdict.stop or verdict.decision in (Decision.DENY, Decision.ASK, Decision.DEFER):
+        refused = verdict.reason or "a hook refused it"
     if refused:
         conversation.remind(f"The user mentioned {path}, which was not attached: {refused}")
         return
@@ -169,16 +179,6 @@ async def _attach(conversation: Conversation, path: str) -> None:
         attachment = {"type": "file", "filename": path, "content": result.content}
         conversation.transcript.append({"type": "attachment", "attachment": attachment})
     conversation.remind(f"The user attached {path}:\n\n{conversation.bounded(result.content)}")
-
-
-async def _reading_refused(conversation: Conversation, given: dict[str, object]) -> str:
-    """Why a file may not be read; nothing if it may."""
-    verdict = await conversation.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
-    if verdict.stop or verdict.decision in (Decision.DENY, Decision.ASK, Decision.DEFER):
-        return verdict.reason or "a hook refused it"
-    permission = conversation.permission_of(READ, given, verdict)
-    by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
-    return permission.reason if permission.behaviour == "deny" or by_rule else ""
 
 
 # -- making room ---------------------------------------------------------------------------------------------------
@@ -217,7 +217,15 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
         return "There is nothing to compact."
     # the user's wishes and whatever hooks printed, JSON too, as in Claude Code
     wishes = (instructions, *(hook_messages.said(one) for one in verdict.outcomes if one.ok))
-    summary = await _summary(conversation, "\n\n".join(wish for wish in wishes if wish))
+    instructions = "\n\n".join(wish for wish in wishes if wish)
+    text = f"{REQUEST}\n\nAdditional Instructions:\n{instructions}" if instructions else REQUEST
+    conversation.deliver()
+    messages = (*conversation.messages, User.of(text, synthetic=True))
+    request = ModelRequest(messages=messages, system=conversation.session.system)
+    response = await conversation.session.model.respond(request)
+    conversation.session.usage = conversation.session.usage + response.usage
+    found = SUMMARY.search(response.text)
+    summary = (found[1] if found else response.text).strip()
     await conversation.fire(SubagentStop, agent_id=conversation.session.id, agent_type="", stop_hook_active=False,
                     agent_transcript_path=str(conversation.transcript.path) if conversation.transcript else "",
                     last_assistant_message=summary)  # fmt: skip
@@ -231,18 +239,6 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     await fire_session_start(conversation, "compact")
     after = await conversation.fire(PostCompact, trigger=trigger, compact_summary=summary)
     return "\n".join(["Compacted", *hook_messages.ran(verdict), *hook_messages.ran(after)])
-
-
-async def _summary(conversation: Conversation, instructions: str) -> str:
-    text = f"{REQUEST}\n\nAdditional Instructions:\n{instructions}" if instructions else REQUEST
-    conversation.deliver()
-    request = ModelRequest(
-        messages=(*conversation.messages, User.of(text, synthetic=True)), system=conversation.session.system
-    )
-    response = await conversation.session.model.respond(request)
-    conversation.session.usage = conversation.session.usage + response.usage
-    found = SUMMARY.search(response.text)
-    return (found[1] if found else response.text).strip()
 
 
 async def _clear(conversation: Conversation, _: str) -> str:
@@ -263,13 +259,11 @@ async def _clear(conversation: Conversation, _: str) -> str:
 
 
 async def _context(conversation: Conversation, _: str) -> str:
-    """How full the context window is."""
     name, messages = conversation.session.model_name, len(conversation.messages)
     return f"{name}: {conversation.context_tokens} tokens in {messages} messages"
 
 
 async def _cost(conversation: Conversation, _: str) -> str:
-    """What the session used so far."""
     usage = conversation.session.usage
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} tokens out"
 

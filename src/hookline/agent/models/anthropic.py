@@ -62,7 +62,6 @@ class Anthropic:
         self._client = HttpClient()
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
-        """The answer, streamed; raises `ModelError`."""
         body = {**encode_request(request, request.model or self.name), "stream": True}
         for attempt in range(self._retries + 1):
             answer = StreamedAnswer(body["model"])
@@ -76,7 +75,6 @@ class Anthropic:
         raise AssertionError("the loop returns or raises")
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     async def _stream(self, body: dict[str, Any], answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:

@@ -43,7 +43,6 @@ class OpenAI:
         self._client: AsyncOpenAI | None = None
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
-        """The answer, streamed; raises `ModelError`."""
         if request.server_tools:
             names = ", ".join(f"`{tool.get('name')}`" for tool in request.server_tools)
             raise ModelError(f"model `{self.name}`: its server has no {names} of its own", "invalid_request")
@@ -60,7 +59,6 @@ class OpenAI:
             return ModelResponse(message=answer.done())
 
     async def aclose(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             await self._client.close()
             self._client = None
@@ -79,7 +77,6 @@ class Completion:
         self._usage = Usage()
 
     def feed(self, chunk: dict[str, Any]) -> None:
-        """Take one chunk."""
         self._id = chunk.get("id") or self._id
         if chunk.get("usage"):
             self._usage = decode_usage(chunk["usage"])

@@ -37,11 +37,9 @@ class StreamedAnswer:
 
     @property
     def started(self) -> bool:
-        """Whether anything of the answer has arrived."""
         return bool(self._blocks)
 
     def feed(self, event: Mapping[str, Any]) -> None:
-        """Take one event."""
         kind = event.get("type")
         if kind == "message_start":
             self._message = dict(event.get("message") or {})

@@ -255,14 +255,12 @@ class FileWatcher:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, paths: Iterable[str]) -> None:
-        """Watch these too."""
         fresh = [os.path.realpath(Path(self._conversation.state.cwd, path)) for path in paths]
         self._seen.update(zip(fresh, signature(fresh), strict=True))
         if self._seen and self._task is None:
             self._task = asyncio.create_task(self._watch(), name="watch files")
 
     async def aclose(self) -> None:
-        """Watch no more."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

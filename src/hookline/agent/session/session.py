@@ -97,7 +97,6 @@ class Inbox:
         self._came = asyncio.Event()
 
     def empty(self) -> bool:
-        """Whether nothing waits."""
         return not self._prompts
 
     def put(self, text: str, cause: object = None) -> None:
@@ -205,7 +204,6 @@ class Session:
 
     @property
     def model_name(self) -> str:
-        """The model in use, as events and messages name it."""
         return self.model.name
 
     @property
@@ -214,7 +212,6 @@ class Session:
         return sum(cost_of(model, usage) for model, usage in self.spent.items())
 
     def count(self, answer: Assistant) -> None:
-        """Add what an answer cost."""
         model = answer.model or self.model_name
         self.usage = self.usage + answer.usage
         self.spent[model] = self.spent.get(model, Usage()) + answer.usage
@@ -283,7 +280,6 @@ class Conversation:
 
     @property
     def tool_set(self) -> dict[str, Tool]:
-        """The tools this conversation may use."""
         return self.session.tools if self.tools is None else self.tools
 
     @property
@@ -386,7 +382,6 @@ class Conversation:
     # -- tools ---------------------------------------------------------------------------------------------------
 
     def tool_env(self, tool_use_id: str, **more: Any) -> ToolEnv:
-        """What one tool call is handed."""
         session, confine = self.session, self.session.config.confine is True
         about: dict[str, Any] = {"session_id": session.id, "tool_use_id": tool_use_id, "agent_id": self.agent_id}
         return ToolEnv(self.state, **about, environ=session.environ, confine=confine, **more)

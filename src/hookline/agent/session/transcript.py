@@ -71,7 +71,9 @@ class Transcript:
     def append(self, entry: Mapping[str, Any], uuid: str = "", **more: Any) -> str:
         """Write any entry down, with who, when and what came before; its uuid."""
         uuid = uuid or str(uuid4())
-        whole = {"parentUuid": self.last_uuid, **entry, **more, **self._stamp(uuid)}
+        stamp = {"uuid": uuid, "sessionId": self.session_id, "timestamp": now(), "cwd": self.cwd}
+        side = {"isSidechain": True, "agentId": self._agent_id} if self._agent_id else {"isSidechain": False}
+        whole = {"parentUuid": self.last_uuid, **entry, **more, **stamp, **side}
         self._write(_encode(whole) + b"\n")
         if self.mirror is not None:
             self.mirror(str(self.path), whole)
@@ -101,10 +103,6 @@ class Transcript:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def _stamp(self, uuid: str) -> dict[str, Any]:
-        stamp = {"uuid": uuid, "sessionId": self.session_id, "timestamp": now(), "cwd": self.cwd}
-        return stamp | {"isSidechain": bool(self._agent_id)} | ({"agentId": self._agent_id} if self._agent_id else {})
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._fd).st_size
@@ -165,17 +163,15 @@ def _check_dropped(path: Path, upto: str, drops: str) -> None:
     """Refuse to leave out more, or something else, than the turn of one prompt."""
     entries = [read_object(line) or {} for line in _whole_lines(path)]
     at = next((number for number, entry in enumerate(entries) if entry.get("uuid") == upto), len(entries))
-    dropped = [str(entry.get("uuid")) for entry in entries[at + 1 :] if _is_prompt(entry)]
+    dropped = []
+    for entry in entries[at + 1 :]:  # what of it the user said
+        message = None if entry.get("isMeta") or entry.get("isSidechain") else decode_entry(entry)
+        if isinstance(message, User) and not any(isinstance(block, ToolOutput) for block in message.content):
+            dropped.append(str(entry.get("uuid")))
     if dropped != [drops]:
         found = ", ".join(f"`{uuid}`" for uuid in dropped) or "none"
         problem = f"resuming at `{upto}` would leave out the prompts {found}, not `{drops}` alone"
         raise TranscriptError(path, f"Resume rejected by --resume-drops-turn: {problem}")
-
-
-def _is_prompt(entry: Mapping[str, Any]) -> bool:
-    """Whether a line is something that the user said."""
-    message = None if entry.get("isMeta") or entry.get("isSidechain") else decode_entry(entry)
-    return isinstance(message, User) and not any(isinstance(block, ToolOutput) for block in message.content)
 
 
 def now() -> str:

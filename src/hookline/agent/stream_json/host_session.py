@@ -276,13 +276,11 @@ class HostSession:
 
 
 async def _interrupt(host: HostSession, _: Interrupt) -> dict[str, Any]:
-    """Stop the turn under way."""
     host.agent.interrupt()
     return {}
 
 
 async def _set_permission_mode(host: HostSession, request: SetPermissionMode) -> dict[str, Any]:
-    """Another permission mode from now on."""
     host.agent.session.policy.mode = Mode(request.mode)
     return {"mode": request.mode}
 
@@ -321,12 +319,10 @@ async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[
 
 
 async def _mcp_status(host: HostSession, _: OtherRequest) -> dict[str, Any]:
-    """How the MCP servers are."""
     return {"mcpServers": host.made.servers.statuses() if host.made.servers else []}
 
 
 async def _stop_task(host: HostSession, request: OtherRequest) -> dict[str, Any]:
-    """End a background command."""
     await host.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
     return {}
 

@@ -36,7 +36,6 @@ class StreamOutput:
         self.subagent_text = False  # whether the words of subagents are told, too, while the agent waits for them
 
     def say(self, kind: str, **fields: Any) -> None:
-        """One message of the stream."""
         if not self.listeners:
             return
         note = {"type": kind, "uuid": str(uuid4()), **fields, "session_id": self.session_id}
@@ -76,7 +75,6 @@ class StreamOutput:
         self.say("stream_event", event=event, parent_tool_use_id=parent)
 
     def results(self, outputs: list[ToolOutput], responses: list[Any], parent: str | None) -> None:
-        """What the tools came to."""
         for output, response in zip(outputs, responses, strict=True):
             self.user(User((output,)), parent, tool_use_result=response)
 
@@ -88,7 +86,6 @@ class StreamOutput:
         self.say("user", message=wire, parent_tool_use_id=parent, timestamp=now(), **more)
 
     def result(self, result: Result) -> None:
-        """The turn is over."""
         fields: Note = {
             "subtype": result.subtype,
             "is_error": result.is_error,

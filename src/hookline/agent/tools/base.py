@@ -53,12 +53,10 @@ class TaskList:
         return Task(str(self._last), subject, description, **more)
 
     def put(self, task: Task) -> Task:
-        """List a task, or replace the one of its id."""
         self._tasks[task.id] = task
         return task
 
     def get(self, id: str) -> Task | None:
-        """The task of that number, if it is listed."""
         return self._tasks.get(id)
 
     def remove(self, id: str) -> None:
@@ -76,11 +74,9 @@ class TaskList:
             self.put(structs.replace(second, blocked_by=(*second.blocked_by, blocker)))
 
     def all(self) -> tuple[Task, ...]:
-        """Every task, oldest first."""
         return tuple(self._tasks.values())
 
     def open_blockers(self, task: Task) -> list[str]:
-        """The unfinished tasks this one waits for."""
         return [name for name in task.blocked_by if (other := self.get(name)) and other.status != "completed"]
 
     def claim(self, owner: str) -> Task | None:
@@ -240,7 +236,6 @@ class ToolEnv:
 
     @property
     def cwd(self) -> str:
-        """Where the session's shell is now."""
         return self.state.cwd
 
     def path(self, given: str) -> Path:
@@ -278,7 +273,6 @@ class Tool(ABC):
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The tool as a request lists it."""
         return ToolSpec(self.name, self.description, self.input_schema)
 
     def validate(self, given: Any) -> dict[str, Any]:

@@ -90,7 +90,6 @@ class TaskStop(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Kill it with everything it started."""
         job = await env.state.jobs.stop(given["task_id"])
         if job is None:
             return failure(f"no background command has the id `{given['task_id']}`")

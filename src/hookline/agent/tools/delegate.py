@@ -95,7 +95,6 @@ class StructuredOutput(Tool):
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The schema that was asked for."""
         return self._schema
 
     def validate(self, given: Any) -> dict[str, Any]:

@@ -79,7 +79,6 @@ class Write(Tool):
         return unknown(path, env) if path.is_file() else None
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Write it, with the folders it needs."""
         path, content = env.path(given["file_path"]), given["content"]
         try:
             old = printable(text(path)) if path.exists() else None

@@ -58,16 +58,15 @@ def read_config(source: str, environ: Mapping[str, str] = os.environ) -> dict[st
 
 def tool_name(server: str, tool: str) -> str:
     """What the model and the hooks call a server's tool."""
-    return f"mcp__{_plain(server)}__{_plain(tool)}"
+    plain = (re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in (server, tool))
+    return "__".join(("mcp", *plain))
 
 
 class McpServers:
     """All the session's servers."""
 
     def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
-        self.servers: dict[str, McpServer] = {
-            name: McpServer(name, config, environ) for name, config in configs.items()
-        }
+        self.servers = {name: McpServer(name, config, environ) for name, config in configs.items()}
         self.failures: dict[str, McpError] = {}
         self._environ = environ
 
@@ -102,7 +101,6 @@ class McpServers:
         return [{"name": name, "status": state} for name, state in states.items()]
 
     async def aclose(self) -> None:
-        """Disconnect; servers that were started are ended."""
         await asyncio.gather(*(server.aclose() for server in self.servers.values()))
 
 
@@ -112,18 +110,14 @@ class McpServer:
     def __init__(
         self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ, ask: AskHost | None = None
     ) -> None:
-        self.name = name
-        self.config = config
-        self._ask = ask
+        self.name, self.config, self._environ, self._ask = name, config, environ, ask
         self.env: ToolEnv | None = None  # of the call under way: who to ask when the server elicits
-        self._environ = environ
         self._client: Any = None
         self._holder: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
 
     @property
     def connected(self) -> bool:
-        """Whether it can be called."""
         return self._client is not None
 
     async def connect(self) -> list[McpTool]:
@@ -134,7 +128,12 @@ class McpServer:
         try:
             async with asyncio.timeout(seconds):
                 await ready
-                return await self._tools()
+                tools: list[McpTool] = []
+                page = None
+                while page is None or page.next_cursor:
+                    page = await self._client.list_tools(cursor=page and page.next_cursor)
+                    tools += [McpTool(self, _wire(tool)) for tool in page.tools]
+                return tools
         except TimeoutError as problem:
             await self.aclose()
             what = f"gave no answer within {seconds:g} s; set `MCP_TIMEOUT` (ms) to wait longer"
@@ -159,7 +158,6 @@ class McpServer:
         return read_result(result)
 
     async def aclose(self) -> None:
-        """Disconnect, and end the server if we started it."""
         self._leave.set()
         if self._holder is not None:
             if self._client is None:  # still trying to connect: it would not notice
@@ -213,24 +211,13 @@ class McpServer:
         parameters = StdioServerParameters(command=config.command, args=config.args, env=variables, cwd=config.cwd)
         return stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
 
-    async def _tools(self) -> list[McpTool]:
-        tools: list[McpTool] = []
-        cursor = None
-        while True:
-            page = await self._client.list_tools(cursor=cursor)
-            tools += [McpTool(self, _wire(tool)) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor:
-                return tools
-
     async def _elicit(self, context: Any, params: Any) -> Any:
         """The server asks the user: the host of the call answers; without one it is cancelled."""
         from mcp_types import ElicitResult
 
-        request = params.model_dump(mode="json", by_alias=True, exclude_none=True)
-        answer: dict[str, Any] = (
-            {"action": "cancel"} if self.env is None else await self.env.host.elicit(self.name, request)
-        )
+        answer: dict[str, Any] = {"action": "cancel"}
+        if self.env is not None:
+            answer = await self.env.host.elicit(self.name, _wire(params))
         return ElicitResult(action=answer.get("action", "cancel"), content=answer.get("content"))
 
 
@@ -251,7 +238,6 @@ class McpTool(Tool):
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The server's own schema."""
         return self._schema
 
     def validate(self, given: Any) -> dict[str, Any]:
@@ -262,7 +248,6 @@ class McpTool(Tool):
     rewritten = validate
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Ask the server."""
         return await self.server.call(self.tool, given, env)
 
 
@@ -316,10 +301,6 @@ def _config(name: str, entry: Any, environ: Mapping[str, str]) -> ServerConfig:
         raise McpError(name, str(problem)) from problem
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
-
-
 def _why(problem: BaseException, errors: IO[str]) -> str:
     """The innermost reason, and the last thing the server said on stderr."""
     while isinstance(problem, BaseExceptionGroup):
@@ -347,18 +328,18 @@ async def host_streams(server: str, ask: AskHost) -> AsyncIterator[Any]:
     from mcp.shared.memory import create_client_server_memory_streams
 
     async with create_client_server_memory_streams() as (ours, (outgoing, incoming)):
-        carrying = asyncio.create_task(_carry(server, ask, outgoing, incoming), name=f"mcp server {server} in the host")
+
+        async def carry() -> None:
+            async with asyncio.TaskGroup() as calls:
+                async for item in outgoing:
+                    calls.create_task(_exchange(server, ask, _wire(item.message), incoming))  # type: ignore[union-attr]
+
+        carrying = asyncio.create_task(carry(), name=f"mcp server {server} in the host")
         try:
             yield ours
         finally:
             carrying.cancel()
             await asyncio.gather(carrying, return_exceptions=True)
-
-
-async def _carry(server: str, ask: AskHost, outgoing: Any, incoming: Any) -> None:
-    async with asyncio.TaskGroup() as calls:
-        async for item in outgoing:
-            calls.create_task(_exchange(server, ask, _wire(item.message), incoming))
 
 
 async def _exchange(server: str, ask: AskHost, message: dict[str, Any], incoming: Any) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -137,14 +138,11 @@ def _matching(root: Path, pattern: str) -> list[Path]:
             root /= head
     wanted = glob_pattern(pattern.removeprefix("./"))
     found = [path for path in walk(root) if wanted.match(str(path.relative_to(root)))]
-    return sorted(found, key=_modified)
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
+    changed: dict[Path, float] = {}
+    for path in found:
+        with suppress(OSError):
+            changed[path] = path.stat().st_mtime
+    return sorted(found, key=lambda path: changed.get(path, 0.0))
 
 
 async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) -> list[str]:

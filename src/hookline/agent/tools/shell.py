@@ -51,7 +51,6 @@ class BoundedOutput:
         self.total: int = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece of output."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -87,9 +86,7 @@ class Shell:
         env_files: Sequence[Path] = (),
         held: tuple[Policy, WarmStarter] | None = None,
     ) -> None:
-        self.command = command
-        self._held = held
-        self.cwd = cwd
+        self.command, self.cwd, self._held = command, cwd, held
         self._marker = new_marker()
         self._environ = {**environ, MARKER: "/".join(filter(None, (environ.get(MARKER), self._marker)))}
         self._env_files = env_files
@@ -211,7 +208,6 @@ class Shell:
         return True
 
     def close(self) -> None:
-        """Give back the pipes."""
         for fd in (self._output, self._cwd_pipe):
             if fd is not None:
                 os.close(fd)
@@ -260,7 +256,6 @@ class Jobs:
         self._folder: Path | None = None
 
     def start(self, shell: Shell, description: str = "") -> Job:
-        """Start a command and return at once."""
         name = "b" + token_hex(4)
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="hookline-jobs-"))
         job = Job(name, shell.command, self._folder / f"{name}.output", description, shell=shell)
@@ -273,11 +268,9 @@ class Jobs:
         return job
 
     def get(self, id: str) -> Job | None:
-        """The job of that id, if there is one."""
         return self._jobs.get(id)
 
     def running(self) -> list[Job]:
-        """The jobs that still go on."""
         return [job for job in self._jobs.values() if job.status == "running"]
 
     async def stop(self, id: str) -> Job | None:

@@ -27,7 +27,6 @@ class TaskCreate(Tool):
     concurrency_safe = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """List it, unless refused."""
         tasks = env.state.tasks
         more = {"active_form": given.get("activeForm"), "metadata": given.get("metadata") or {}}
         task = tasks.draft(given["subject"], given["description"], **more)
@@ -93,7 +92,6 @@ class TaskGet(Tool):
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Its words, state and links."""
         task = env.state.tasks.get(given["taskId"])
         if task is None:
             return ToolResult("Task not found", {"task": None})
@@ -116,7 +114,6 @@ class TaskListTool(Tool):
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """All of them, in the order they were created."""
         tasks = env.state.tasks
         rows, lines = [], []
         for task in tasks.all():

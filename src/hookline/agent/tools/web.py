@@ -23,7 +23,7 @@ from hookline.agent.http_client import HttpClient, ServerAnswer, parse_address, 
 from hookline.agent.messages import Raw, Text, User
 from hookline.agent.models.base import ModelRequest
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.errors import ModelError
+from hookline.errors import HooklineError, ModelError
 from hookline.runners.http import address_of
 
 MOST_URL = 2000
@@ -72,7 +72,6 @@ class WebFetch(Tool):
         return INVALID if len(url) > MOST_URL or address_of(url) is None else None
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Fetch it, make text of it, and let the model answer."""
         url, prompt = given["url"], given["prompt"]
         problem = await self.check(given, env)  # a hook may have changed the input
         if problem:
@@ -85,39 +84,37 @@ class WebFetch(Tool):
             return failure(f"{url} did not arrive within {LONGEST_FETCH:g} s")
         except (OSError, ValueError) as error:
             return failure(f"cannot fetch {url}: {error}")
-        if isinstance(page, WebRedirect):
-            answer = ELSEWHERE.format(
-                url=url, target=page.target, status=page.status, reason=_phrase(page.status), prompt=prompt
-            )
-            return ToolResult(answer, _about(url, page.status, len(answer), answer, started))
-        if page.problem:
-            return failure(page.problem)
-        try:
-            answer = await _answered(page.text, prompt, env)
-        except ModelError as error:
-            return failure(f"the page was fetched, and the model could not answer about it: {error}")
-        return ToolResult(answer, _about(url, page.status, page.size, answer, started))
+        except HooklineError as problem:
+            return failure(str(problem))
+        reason = HTTPStatus(page.status).phrase if page.status in list(HTTPStatus) else ""
+        answer, size = page.text, page.size
+        if page.target:
+            answer = ELSEWHERE.format(url=url, target=page.target, status=page.status, reason=reason, prompt=prompt)
+            size = len(answer)
+        else:
+            try:
+                answer = await _answered(page.text, prompt, env)
+            except ModelError as error:
+                return failure(f"the page was fetched, and the model could not answer about it: {error}")
+        about = {"bytes": size, "code": page.status, "codeText": reason, "result": answer}
+        return ToolResult(answer, {**about, "durationMs": round((time.monotonic() - started) * 1000), "url": url})
 
 
 class WebPage(Struct, frozen=True):
-    """A page as text; `problem` says why there is none."""
+    """A page as text, or where it is now."""
 
     status: int
     size: int = 0
     text: str = ""
-    problem: str = ""
+    target: str = ""
 
 
-class WebRedirect(Struct, frozen=True):
-    """A page that is elsewhere now."""
-
-    status: int
-    target: str
-
-
-async def fetch(url: str) -> WebPage | WebRedirect:
-    """The page, after redirects within its host; raises `OSError` and `ValueError`."""
-    asked = _secure(url)
+async def fetch(url: str) -> WebPage:
+    """The page, after redirects within its host; raises `OSError`, `ValueError`, and `HooklineError` for no text."""
+    parts, asked = urlsplit(url), url
+    # https in place of http, unless the host is private by name: such hosts have no certificate
+    if parts.scheme == "http" and parts.port is None and not _private_by_name(parts.hostname or ""):
+        asked = urlunsplit(parts._replace(scheme="https"))
     async with HttpClient(to_read=LONGEST_FETCH) as client:
         for _ in range(MOST_REDIRECTS + 1):
             async with client.exchange("GET", asked, HEADERS, address=await _looked_up(asked)) as answer:
@@ -126,7 +123,7 @@ async def fetch(url: str) -> WebPage | WebRedirect:
                     return await _page(asked, answer)
                 target = urljoin(asked, target)
                 if not _same_host(asked, target):
-                    return WebRedirect(answer.status, target)
+                    return WebPage(answer.status, target=target)
                 asked = target
     raise ValueError(f"more than {MOST_REDIRECTS} redirects")
 
@@ -135,26 +132,21 @@ async def _page(url: str, answer: ServerAnswer) -> WebPage:
     kind = answer.headers.get("content-type", "text/html").lower()
     body = await answer.read(MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
-        return WebPage(answer.status, problem=f"{url} is longer than {MOST_BYTES >> 20} MB")
+        raise HooklineError(f"{url} is longer than {MOST_BYTES >> 20} MB")
     if answer.status >= 400:
-        return WebPage(answer.status, problem=f"{url} answered with status {answer.status}")
+        raise HooklineError(f"{url} answered with status {answer.status}")
     if not kind.startswith(READABLE) and "+json" not in kind and "+xml" not in kind:
-        return WebPage(answer.status, problem=f"{url} is {kind} of {len(body)} bytes, which is not text")
-    content = body.decode(_charset(kind), "replace")
+        raise HooklineError(f"{url} is {kind} of {len(body)} bytes, which is not text")
+    stated = kind.partition("charset=")[2].partition(";")[0].strip("\"' ") or "utf-8"
+    try:
+        content = body.decode(stated, "replace")
+    except LookupError:
+        content = body.decode("utf-8", "replace")
     if "html" in kind:
         from hookline.agent.tools.web_text import html_text
 
         content = await asyncio.to_thread(html_text, content, url)
     return WebPage(answer.status, len(body), content)
-
-
-def _charset(kind: str) -> str:
-    stated = kind.partition("charset=")[2].partition(";")[0].strip("\"' ")
-    try:
-        "".encode(stated or "utf-8")
-    except LookupError:
-        return "utf-8"
-    return stated or "utf-8"
 
 
 async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
@@ -165,25 +157,7 @@ async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
     return content if said is None else said.text or "(the model said nothing about the page)"
 
 
-def _about(url: str, status: int, size: int, answer: str, started: float) -> dict[str, Any]:
-    took = round((time.monotonic() - started) * 1000)
-    answered = {"bytes": size, "code": status, "codeText": _phrase(status), "result": answer}
-    return {**answered, "durationMs": took, "url": url}
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in list(HTTPStatus) else ""
-
-
 # -- whom to ask -------------------------------------------------------------------------------------------------
-
-
-def _secure(url: str) -> str:
-    """The address with https in place of http, unless its host is private by name: such hosts have no certificate."""
-    parts = urlsplit(url)
-    if parts.scheme == "http" and parts.port is None and not _private_by_name(parts.hostname or ""):
-        return urlunsplit(parts._replace(scheme="https"))
-    return url
 
 
 def _same_host(url: str, target: str) -> bool:

@@ -50,7 +50,6 @@ class _PageReader(HTMLParser):
         self._links: list[tuple[str, int]] = []
 
     def text(self) -> str:
-        """Everything, without needless space."""
         return GAPS.sub("\n\n", "".join(self._pieces)).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -37,7 +37,6 @@ class EnterWorktree(Tool):
         return f"Invalid worktree name: {name}" if bad else None
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Make it, if need be, and go there."""
         try:
             worktree = await _entered(given, env) if "path" in given else await _created(given, env)
         except HooklineError as problem:

@@ -108,7 +108,6 @@ class WarmPython:
 
     @property
     def parents(self) -> tuple[WarmParent, ...]:
-        """The interpreters that are kept."""
         return tuple(self._pool.servers.values())
 
     async def aclose(self) -> None:
