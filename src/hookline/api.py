@@ -160,8 +160,6 @@ class Hooks:
             if self.settings is not None:
                 self.settings.report([Problem("flow", str(error))])
 
-    # -- registering ---------------------------------------------------------------------------------------------
-
     @property
     def hooks(self) -> tuple[Hook, ...]:
         """All hooks, in the order they run."""
@@ -207,8 +205,6 @@ class Hooks:
     def remove(self, name: str) -> Hook:
         """Take a hook out of the set; events that already fire still see it."""
         return self.engine.registry.remove(name)
-
-    # -- firing --------------------------------------------------------------------------------------------------
 
     def fire(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
@@ -267,8 +263,6 @@ class Hooks:
         from hookline.hosts.claude_code import for_sdk
 
         return for_sdk(self)
-
-    # -- being watched, and ending -------------------------------------------------------------------------------
 
     def observe(self, observer: Observer, *, inline: bool = False) -> Observer:
         """Tell `observer` of every hook that starts, prints and responds, and of every verdict."""

@@ -16,9 +16,6 @@ Token = str | None
 """One letter of a pattern, or None for a star."""
 
 
-# -- over texts ----------------------------------------------------------------------------------------------------
-
-
 def tokens(pattern: str) -> tuple[Token, ...]:
     """A pattern letter by letter; a backslash takes a star's meaning away."""
     return tuple(None if piece == "*" else piece[-1] for piece in re.findall(r"\\.|.", pattern, re.DOTALL))
@@ -48,9 +45,6 @@ def _spanned(pieces: list[str], tail: str = "") -> re.Pattern[str]:
 def name_expression(pattern: str) -> re.Pattern[str]:
     """What matches a whole name: `*` is any text, `?` one letter."""
     return _spanned([re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*")])
-
-
-# -- over paths ----------------------------------------------------------------------------------------------------
 
 
 def path_matches(

@@ -154,13 +154,6 @@ def checked_order(order: str) -> Order:
     return _SHORT[order]
 
 
-def checked_mode(mode: str) -> Mode:
-    """The mode; an unknown one is refused."""
-    if mode not in ("enforce", "evaluate_only"):
-        raise HookError(f"mode must be `enforce` or `evaluate_only`, got `{mode}`")
-    return mode  # type: ignore[return-value]
-
-
 def disagreement(outcomes: Sequence[Outcome]) -> Reply:
     """A deny if hooks that decided something did not all decide the same; silence is not a vote."""
     said = {

@@ -142,8 +142,6 @@ class Dispatcher:
             verdict.reply = verdict.reply | disagreement(asked)
         return verdict
 
-    # -- one after another, or all at once -----------------------------------------------------------------------
-
     async def _sequential(
         self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None, *, run_all: bool = False
     ) -> list[Outcome]:
@@ -194,8 +192,6 @@ class Dispatcher:
         late = [asked_late(await self._ask(run, hook, event)) for hook in newcomers]
         places = {hook.name: place for place, hook in enumerate(run.among.hooks)}
         return sorted([*outcomes, *late], key=lambda outcome: places[outcome.hook])
-
-    # -- one hook, once ------------------------------------------------------------------------------------------
 
     async def _ask(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
         """A hook's turn has come; one declared `once` may have had it before."""
@@ -256,8 +252,6 @@ class Dispatcher:
 
     def _ms(self, ctx: Context) -> float:
         return (self.scope.clock() - (ctx.started or 0.0)) * 1000
-
-    # -- in the background ---------------------------------------------------------------------------------------
 
     def _detach(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
         """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`.

@@ -17,7 +17,6 @@ from hookline.core.engine.composition import (
     OnAsk,
     Order,
     Resolution,
-    checked_mode,
     checked_order,
     lifted,
     reply_of,
@@ -32,7 +31,7 @@ from hookline.core.engine.select import EventHooks, HookIndex, Registry, applies
 from hookline.core.engine.verdict import Approval, Outcome, Verdict
 from hookline.core.hooks.hook import Hook, check_seconds
 from hookline.core.wire.dialects import detect, dialect
-from hookline.errors import Closed
+from hookline.errors import Closed, HookError
 from hookline.events import Event
 from hookline.replies import NOTHING, Decision, Reply
 
@@ -63,8 +62,10 @@ class Engine:
             check_seconds(timeout, "timeout")
         if grace:
             check_seconds(grace, "grace")
+        if mode not in ("enforce", "evaluate_only"):
+            raise HookError(f"mode must be `enforce` or `evaluate_only`, got `{mode}`")
         self.order = checked_order(order)
-        self.mode = checked_mode(mode)
+        self.mode = mode
         self.on_ask = on_ask
         self.fallback: OnAsk | None = None
         """Asked instead by a host, a framework or a gateway that has no way to ask a person."""
@@ -113,8 +114,6 @@ class Engine:
         """Call `refresh` before every event: a set that follows its settings files looks for edits there."""
         self._refresh = refresh
         self._forget()
-
-    # -- firing --------------------------------------------------------------------------------------------------
 
     def fire(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
@@ -173,8 +172,6 @@ class Engine:
     def applies_to(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""
         return applies_to(hook, event, self.registry.index)
-
-    # -- ending --------------------------------------------------------------------------------------------------
 
     async def end_background(self, limit: float = 0.0) -> list[Outcome]:
         """Give background hooks `limit` more seconds, then cancel those that still run; the set stays open."""

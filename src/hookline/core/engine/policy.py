@@ -48,9 +48,6 @@ def _declared(hook: Hook) -> str:
     return known[1]
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
 def _named_files(hook: Hook) -> list[tuple[str, str]]:
     """The files that the words of a command name, as they are now; a trusted hook's are in its seal."""
     action = hook.action
@@ -85,9 +82,6 @@ def _source(name: str) -> str:
         return _sha256(sorted((Path(path).name, hashlib.sha256(data).hexdigest()) for path, data in loaded.items()))
     file = getattr(module, "__file__", None)
     return _bytes(file) if file and Path(file).is_file() else ""  # once in a process: what runs is what was loaded
-
-
-# -- values as JSON that two processes agree on ------------------------------------------------------------------------
 
 
 def _plain(value: Any, left: list[int], depth: int = 0) -> Any:

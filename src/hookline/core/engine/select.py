@@ -197,8 +197,6 @@ class Registry:
         self._index = None
         self._on_change()
 
-    # -- hooks that run once -------------------------------------------------------------------------------------
-
     def unspent(self, chosen: tuple[Hook, ...]) -> tuple[Hook, ...]:
         """Leave out hooks declared `once` that have run."""
         if not self._spent:

@@ -170,9 +170,6 @@ def _ms(started: float) -> float:
     return (perf_counter() - started) * 1000
 
 
-# -- the same steps, taken with and without await --------------------------------------------------------------------
-
-
 def _async(hooks: Fires, tool: Tool) -> Callable[..., Any]:
     async def take(call: _Call, step: Any) -> Any:
         if isinstance(step, Event):

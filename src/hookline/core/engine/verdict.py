@@ -381,6 +381,7 @@ class Verdict(JointReply):
     def to_dict(self) -> dict[str, Any]:
         """The object `hookline fire --json` prints."""
         plain = ("blocked", "reason", "decided_by", "input", "output", "stop", "stop_reason", "keep_going")
+        would = {name: getattr(self._judged, name) for name in ("blocked", "reason", "decided_by", "word")}
         return {
             "event": self.event.event_name,
             "decision": str(self.decision),
@@ -389,17 +390,13 @@ class Verdict(JointReply):
             "messages": list(self.messages),
             "suppress_output": self.suppress_output,
             "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            **({} if self.evaluated is None else {"evaluated": self._evaluated()}),
+            **({} if self.evaluated is None else {"evaluated": would}),
         }
 
     @property
     def _judged(self) -> Verdict:
         """The verdict with what the hooks said, whether it counts or not; `evaluated` is what it is shown by."""
         return self if self.evaluated is None else msgspec.structs.replace(self, reply=self.evaluated)
-
-    def _evaluated(self) -> dict[str, Any]:
-        """What it would have come to."""
-        return {name: getattr(self._judged, name) for name in ("blocked", "reason", "decided_by", "word")}
 
     def __str__(self) -> str:
         return one_line(_heading(self._judged))

@@ -150,21 +150,18 @@ def can_wait(call: Callable[..., Any]) -> bool:
 
 def annotated_events(call: Any) -> tuple[type[Event], ...]:
     """The events that a function's first parameter is annotated with: `event: PreToolUse | PostToolUse`."""
-    found = tuple(dict.fromkeys(cls for kind in _kinds(_first_annotation(call)) for cls in _events_of(kind)))
+    target = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
+    names = [name for name in inspect.signature(target).parameters if name != "self"] if callable(target) else []
+    try:
+        hints = get_type_hints(target)
+    except (NameError, TypeError, AttributeError, SyntaxError):  # a name that is only there for the type checker
+        hints = getattr(target, "__annotations__", {})
+    kinds = _kinds(hints.get(names[0]) if names else None)
+    found = tuple(dict.fromkeys(cls for kind in kinds for cls in _events_of(kind)))
     if not found:
         where = f"hook `{name_of(call)}` names no event"
         raise HookError(f"{where}; write `@hooks.on(PreToolUse)`, or annotate its parameter: `event: PreToolUse`")
     return found
-
-
-def _first_annotation(call: Any) -> Any:
-    call = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
-    names = [name for name in inspect.signature(call).parameters if name != "self"] if callable(call) else []
-    try:
-        hints = get_type_hints(call)
-    except (NameError, TypeError, AttributeError, SyntaxError):  # a name that is only there for the type checker
-        hints = getattr(call, "__annotations__", {})
-    return hints.get(names[0]) if names else None
 
 
 def _kinds(annotation: Any) -> Iterator[str]:

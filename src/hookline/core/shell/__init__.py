@@ -22,7 +22,7 @@ def parse_line(text: str) -> ShellLine:
     from hookline.core.shell.lexer import check_readable
     from hookline.core.shell.parser import Parser
 
-    found = ParseState([], {}, {}, {}, [], {})
+    found = ParseState()
     try:
         check_readable(text)
         Parser(text, found).read()

@@ -10,7 +10,6 @@ from typing import Self
 import msgspec
 
 from hookline.core.shell.lexer import UNKNOWN, Word, WordReader, is_pattern, unmask
-from hookline.core.shell.programs.table import CODE_VARIABLES
 from hookline.core.shell.shell_line import (
     MAX_COMMANDS,
     Draft,
@@ -44,8 +43,7 @@ class CommandCollector(WordReader):
     def __init__(
         self, source: str, found: ParseState, via: tuple[str, ...] = (), *, depth: int = 0, inside: bool = False
     ) -> None:
-        super().__init__(source, depth)
-        self.found = found
+        super().__init__(source, found, depth)
         self.via = via
         self.inside: bool = inside
         self.straight: bool = not inside
@@ -146,22 +144,12 @@ class CommandCollector(WordReader):
     def nested(self, source: str) -> None:
         self._inner(source, self.via, inside=True).read()
 
-    def sets(self, name: str) -> None:
-        if CODE_VARIABLES.fullmatch(name):
-            self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
-
-    def evaluates(self, reason: str) -> None:
-        self.found.evaluates[reason] = None
-
     @abstractmethod
     def read(self) -> None:
         """Read the whole line."""
 
-
-class DocumentReader(CommandCollector):
-    """Reads here-documents, whose texts follow the line that announces them."""
-
     def newline(self) -> None:
+        """Go to the next line, behind the here-documents that this one announced."""
         self.at += 1
         for document, draft in self.documents:
             self._body(document, draft)
@@ -203,7 +191,7 @@ class DocumentReader(CommandCollector):
         draft.literal = draft.input == body
 
 
-class CommandParser(DocumentReader):
+class CommandParser(CommandCollector):
     """Reads commands and the operators between them."""
 
     def list_until(self, closing: str) -> None:

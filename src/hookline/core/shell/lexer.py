@@ -10,7 +10,8 @@ import re
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from hookline.core.shell.shell_line import MAX_DEPTH, MAX_LENGTH, MAX_WORDS, Undecidable
+from hookline.core.shell.programs.table import CODE_VARIABLES
+from hookline.core.shell.shell_line import MAX_DEPTH, MAX_LENGTH, MAX_WORDS, ParseState, Undecidable
 
 UNKNOWN = "\ue001"
 _MAX_BRACES = 32
@@ -172,10 +173,11 @@ class Word(NamedTuple):
 
 
 class LinePlace(ABC):
-    """A place in a shell line; what is met on the way is for the reader of commands to note."""
+    """A place in a shell line, and what reading it has found so far."""
 
-    def __init__(self, source: str, depth: int) -> None:
+    def __init__(self, source: str, found: ParseState, depth: int) -> None:
         self.source = source
+        self.found = found
         self.at: int = 0
         self.depth: int = depth - 1
         self.constants: dict[str, str] = {}
@@ -200,13 +202,14 @@ class LinePlace(ABC):
     def substitution(self, closing: str) -> None:
         """Read the commands of `$(…)` or `<(…)` from here up to its end."""
 
-    @abstractmethod
     def sets(self, name: str) -> None:
         """Note that the line gives a variable a value."""
+        if CODE_VARIABLES.fullmatch(name):
+            self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
 
-    @abstractmethod
     def evaluates(self, reason: str) -> None:
         """Note that a text is read as an expression."""
+        self.found.evaluates[reason] = None
 
     @abstractmethod
     def nested(self, source: str) -> None:

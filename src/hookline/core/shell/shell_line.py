@@ -101,15 +101,15 @@ def base_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-class ParseState(NamedTuple):
+class ParseState(msgspec.Struct):
     """What reading has found so far; shared by a line and everything nested in it."""
 
-    commands: list[SimpleCommand]
-    undecidable: dict[str, None]
-    notes: dict[str, None]
-    code: dict[str, None]
-    scopes: list[int]
-    evaluates: dict[str, None]
+    commands: list[SimpleCommand] = []
+    undecidable: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    code: dict[str, None] = {}
+    scopes: list[int] = []
+    evaluates: dict[str, None] = {}
 
 
 class HereDocument(NamedTuple):
@@ -120,22 +120,20 @@ class HereDocument(NamedTuple):
     strip_tabs: bool
 
 
-class Draft:
+class Draft(msgspec.Struct, eq=False):
     """A simple command while its words are being read."""
 
-    end: int
-
-    def __init__(self, start: int) -> None:
-        self.start = self.end = start
-        self.words: list[tuple[str, bool]] = []
-        self.globs: list[int] = []
-        self.assignments: list[tuple[str, str]] = []
-        self.constants: dict[str, str] = {}
-        self.redirects: list[Redirect] = []
-        self.input: str | None = None
-        self.literal = True
-        self.after = ""
-        self.scope: tuple[int, ...] = ()
+    start: int
+    end: int = 0
+    words: list[tuple[str, bool]] = []
+    globs: list[int] = []
+    assignments: list[tuple[str, str]] = []
+    constants: dict[str, str] = {}
+    redirects: list[Redirect] = []
+    input: str | None = None
+    literal: bool = True
+    after: str = ""
+    scope: tuple[int, ...] = ()
 
     @property
     def empty(self) -> bool:
