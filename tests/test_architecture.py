@@ -464,7 +464,7 @@ SHELL_READERS = ("runners.warm.pool", "settings.trust.scripts")
 HOMES = {
     "`${NAME}` is filled in by `placeholders`": ("core.placeholders", "core.shell", "guards.detect", *SHELL_READERS),
     "`paths.inside` says what lies in a folder": ("core.paths",),
-    "`hooks.tools` lists the tools that edit": ("core.hooks.tools", "settings.check"),  # the latter lists all
+    "`hooks.condition` lists the tools that edit": ("core.hooks.condition", "settings.check"),  # the latter lists all
 }
 """Each idea, and who may spell it out: its home, and those who only read a shell's or another one's words."""
 

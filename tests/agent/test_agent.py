@@ -26,7 +26,7 @@ from hookline import (
 from hookline.agent import PermissionQuestion
 from hookline.agent.context.definitions import AgentDefinition
 from hookline.agent.messages import User
-from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Command
 from hookline.errors import AgentError
 from hookline.events import (
     Event,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Hooks
-from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Command
 from hookline.events import SessionEnd
 from hookline.processes.spawn import ProcessSpec, leave_running
 from tests.environ import clean_environ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.core.hooks.actions import Http
+from hookline.core.hooks.hook import Http
 from hookline.errors import HookFailed
 from hookline.runners.http import admits, check_url
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookline import Hooks
-from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Command
 from hookline.events import PreToolUse, Stop
 
 MISSING = ["python3 nowhere.py", "dash nowhere.sh", "python3 ./hooks/nowhere.py --strict"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hookline.core.hooks import Command, Hook, Http, McpTool, Prompt
-from hookline.core.hooks.actions import Action
+from hookline.core.hooks.hook import Action
 from hookline.settings.hook_names import short_name, with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.sources import SettingsSource

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hookline.core.hooks import Command, Hook, Http
-from hookline.core.hooks.actions import Action
+from hookline.core.hooks.hook import Action
 from hookline.events import PreToolUse
 from hookline.settings.files import HookScript, read_script
 from hookline.settings.trust.scripts import files_run_by

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from hookline.core.hooks.actions import DEFAULT_TIMEOUTS
+from hookline.core.hooks.hook import DEFAULT_TIMEOUTS
 from hookline.events import CATALOG
 from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, KeySpec
 from hookline.settings.sources import MANAGED, STRENGTH

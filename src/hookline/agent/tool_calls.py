@@ -24,7 +24,7 @@ from hookline.agent.session.lifecycle import load_nested
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
-from hookline.core.hooks.tools import ALIASES, ARGUMENTS
+from hookline.core.hooks.condition import ALIASES, ARGUMENTS
 from hookline.core.paths import absolute
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse

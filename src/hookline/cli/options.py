@@ -22,7 +22,7 @@ from hookline.cli.style import has_terminal
 from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 from hookline.core.files import default_log, in_fleet, private_folder
 from hookline.core.hooks import AgentCheck, McpTool, Prompt
-from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Command
 from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError, did_you_mean
 from hookline.runners import runner_for

@@ -20,8 +20,7 @@ import msgspec
 
 from hookline.core.engine import Context
 from hookline.core.hooks import Hook, make_hook
-from hookline.core.hooks.condition import domain_of, harmless
-from hookline.core.hooks.tools import ARGUMENTS, canonical
+from hookline.core.hooks.condition import ARGUMENTS, canonical, domain_of, harmless
 from hookline.core.paths import absolute, inside_any
 from hookline.core.shell import SimpleCommand
 from hookline.core.shell.programs.table import CODE_VARIABLES

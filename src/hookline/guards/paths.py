@@ -18,8 +18,8 @@ import msgspec
 from hookline.core.engine import Context
 from hookline.core.files import identity, other_names
 from hookline.core.hooks import Hook, make_hook
-from hookline.core.hooks.tools import ARGUMENTS as TOOL_ARGUMENTS
-from hookline.core.hooks.tools import EDITING, READING
+from hookline.core.hooks.condition import ARGUMENTS as TOOL_ARGUMENTS
+from hookline.core.hooks.condition import EDITING, READING
 from hookline.core.patches import holds_patch, read_patch
 from hookline.core.paths import inside_any
 from hookline.core.shell import writes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.core.hooks.tools import CLAUDE_TOOLS
+from hookline.core.hooks.condition import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG
 from hookline.hosts import shapes

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.tools import ARGUMENTS, EDITING
+from hookline.core.hooks.condition import ARGUMENTS, EDITING
 from hookline.core.patches import PatchedFile, holds_patch, read_patch
 from hookline.core.wire.claude import event_from
 from hookline.errors import EventError, did_you_mean

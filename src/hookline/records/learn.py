@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hookline.core.hooks.condition import domain_of, harmless
-from hookline.core.hooks.tools import ARGUMENTS, EDITING, canonical
+from hookline.core.hooks.condition import ARGUMENTS, EDITING, canonical, domain_of, harmless
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import SimpleCommand
 from hookline.core.shell.targets import join

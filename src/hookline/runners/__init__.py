@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.hook import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
 
 if TYPE_CHECKING:
     from hookline.core.engine import Runner

@@ -13,8 +13,7 @@ import msgspec
 
 from hookline.core.engine import Context, RunnerResult
 from hookline.core.files import state_folder
-from hookline.core.hooks.actions import PLUGIN_FOLDERS, Command
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import PLUGIN_FOLDERS, Command, Hook
 from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
 from hookline.errors import HookFailed, SealBroken

@@ -7,8 +7,7 @@ import signal
 import msgspec
 
 from hookline.core.engine import RunnerResult
-from hookline.core.hooks.actions import Command
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Command, Hook
 from hookline.core.wire.dialects import dialect
 from hookline.core.wire.exit_codes import (
     End,

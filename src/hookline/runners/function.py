@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from hookline.core.engine import Answer, Context
-from hookline.core.hooks.actions import Function
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HookFailed
 from hookline.events import Event
 

@@ -11,8 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from hookline.core.engine import Context, RunnerResult
 from hookline.core.globs import name_expression
-from hookline.core.hooks.actions import Http
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Hook, Http
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.wire import claude
 from hookline.core.wire.json_text import read_object

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.core.engine import Context, RunnerResult
-from hookline.core.hooks.actions import McpTool
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Hook, McpTool
 from hookline.core.placeholders import DOTTED, fill, in_every_text
 from hookline.core.wire import claude
 from hookline.core.wire.json_text import read_object

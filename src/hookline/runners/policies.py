@@ -31,8 +31,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from hookline.core.engine import Context, RunnerResult
-from hookline.core.hooks.actions import Cedar, Rego
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Cedar, Hook, Rego
 from hookline.core.wire import claude
 from hookline.errors import HookFailed, did_you_mean, extra
 from hookline.events import Event

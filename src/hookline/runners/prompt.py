@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine import Context, RunnerResult
-from hookline.core.hooks.actions import AgentCheck, Prompt
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import AgentCheck, Hook, Prompt
 from hookline.core.wire import claude
 from hookline.errors import HookFailed
 from hookline.events import Event, spec_of

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.core.hooks.actions import Command
-from hookline.core.hooks.condition import advice
-from hookline.core.hooks.hook import Hook
-from hookline.core.hooks.tools import CLAUDE_TOOLS
+from hookline.core.hooks.condition import CLAUDE_TOOLS, advice
+from hookline.core.hooks.hook import Command, Hook
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from hookline.core.hooks.actions import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
+from hookline.core.hooks.hook import AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
 from hookline.events import spec_of
 
 Otherwise = Literal["default", "drop", "block"]

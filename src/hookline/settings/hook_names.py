@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Http, McpTool, Prompt, Rego
-from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher
+from hookline.core.hooks.hook import (
+    EVERYTHING,
+    Action,
+    AgentCheck,
+    Cedar,
+    Command,
+    Hook,
+    Http,
+    Matcher,
+    McpTool,
+    Prompt,
+    Rego,
+)
 from hookline.core.shell.programs.table import names
 from hookline.settings.files import Problem, canonical
 

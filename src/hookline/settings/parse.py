@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.actions import PLUGIN_FOLDERS, Action
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rule
-from hookline.core.hooks.hook import EVERYTHING, Hook, Matcher, parse_matcher
+from hookline.core.hooks.hook import EVERYTHING, PLUGIN_FOLDERS, Action, Hook, Matcher, parse_matcher
 from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Stop, SubagentStop

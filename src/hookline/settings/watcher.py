@@ -15,8 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.core.engine import Engine
-from hookline.core.hooks.actions import Function
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HookFailed
 from hookline.settings.files import Problem, canonical
 from hookline.settings.hook_names import with_free_names

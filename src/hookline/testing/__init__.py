@@ -23,9 +23,8 @@ from weakref import WeakKeyDictionary, finalize
 
 from hookline.api import Hooks
 from hookline.core.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
-from hookline.core.hooks.actions import Action, Function
 from hookline.core.hooks.declare import Options
-from hookline.core.hooks.hook import Hook, HookLike
+from hookline.core.hooks.hook import Action, Function, Hook, HookLike
 from hookline.errors import HookError, HooklineError
 from hookline.events import (
     Event,

@@ -6,7 +6,7 @@ from pathlib import Path
 from hookline import Hooks
 from hookline.agent.session.session import Inbox
 from hookline.core.engine import Outcome
-from hookline.core.hooks.actions import Command
+from hookline.core.hooks.hook import Command
 from hookline.events import Stop
 from tests.agent.driving import agent_on
 

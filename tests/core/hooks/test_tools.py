@@ -1,6 +1,6 @@
 """What rules know of tools."""
 
-from hookline.core.hooks.tools import ALIASES, ARGUMENTS, EDITING, OTHER_NAMES, READING, canonical
+from hookline.core.hooks.condition import ALIASES, ARGUMENTS, EDITING, OTHER_NAMES, READING, canonical
 
 
 def test_whoever_edits_or_reads_has_a_path() -> None:

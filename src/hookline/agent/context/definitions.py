@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from hookline.core.hooks.tools import EDITING
+from hookline.core.hooks.condition import EDITING
 from hookline.guards.permissions.rules import split_rules
 from hookline.settings.files import read_markdown
 

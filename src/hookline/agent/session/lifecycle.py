@@ -16,8 +16,7 @@ from hookline.agent.session.session import ALL_INSTRUCTIONS, Conversation
 from hookline.agent.session.transcript import config_folder
 from hookline.agent.tools.search import glob_pattern
 from hookline.core.engine import Verdict
-from hookline.core.hooks.actions import Function
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Function, Hook
 from hookline.events import FileChanged, InstructionsLoaded, SessionStart, Setup
 from hookline.settings.load import MOST_HOPS, includes, is_outside, trusted_imports
 from hookline.settings.watcher import loaded_by, signature

@@ -30,9 +30,8 @@ from hookline.agent.tools.delegate import StructuredOutput
 from hookline.api import Hooks
 from hookline.core.engine import HookSet, Outcome, Verdict
 from hookline.core.files import private_folder, write_atomically
-from hookline.core.hooks.actions import Command
-from hookline.core.hooks.hook import Hook
-from hookline.core.hooks.tools import EDITING
+from hookline.core.hooks.condition import EDITING
+from hookline.core.hooks.hook import Command, Hook
 from hookline.events import Event, spec_of
 from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
 from hookline.guards.sandboxing import TOOL, unwrapped

@@ -15,8 +15,7 @@ from hookline.agent.messages import Assistant, Result, ToolOutput, ToolUse, User
 from hookline.agent.session.transcript import now
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
-from hookline.core.hooks.actions import Command, Http
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Command, Hook, Http
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
 

@@ -13,7 +13,7 @@ from hookline.cli.commands.fire import why_not
 from hookline.cli.options import hooks_of, parser_for
 from hookline.cli.style import folded, json_text, paint
 from hookline.core.hooks import Hook
-from hookline.core.hooks.actions import Function
+from hookline.core.hooks.hook import Function
 from hookline.display import one_line
 from hookline.events import CATALOG, Event, spec_of
 from hookline.settings.parse import InAgent

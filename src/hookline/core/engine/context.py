@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from hookline.core.engine.verdict import Answer, Outcome, Verdict
-from hookline.core.hooks.actions import Function
 from hookline.core.hooks.declare import can_wait
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HookError, HooklineError
 from hookline.events import Event
 

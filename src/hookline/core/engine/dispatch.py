@@ -30,8 +30,7 @@ from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.select import HookIndex, Registry, applies_to, select
 from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict, ended_by
-from hookline.core.hooks.actions import Command
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Command, Hook
 from hookline.errors import HookCancelled, HooklineError, HookTimeout
 from hookline.events import Event, EventSpec
 from hookline.replies import NOTHING, Decision, Reply

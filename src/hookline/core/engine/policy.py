@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.actions import Command
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Command, Hook
 from hookline.core.shell import parse_line
 
 _MOST_PARTS, _DEEPEST, _MOST_KNOWN = 5_000, 20, 1_000

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.actions import Action
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Action, Hook
 from hookline.errors import DuplicateHook, EventError, UnknownHook
 from hookline.events import Event, EventSpec, spec_of
 

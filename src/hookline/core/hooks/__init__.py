@@ -1,8 +1,21 @@
 """What to run, and when."""
 
-from hookline.core.hooks.actions import Action, AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
 from hookline.core.hooks.declare import declared, hook, make_hook
-from hookline.core.hooks.hook import Hook, HookLike, Matcher, parse_matcher
+from hookline.core.hooks.hook import (
+    Action,
+    AgentCheck,
+    Cedar,
+    Command,
+    Function,
+    Hook,
+    HookLike,
+    Http,
+    Matcher,
+    McpTool,
+    Prompt,
+    Rego,
+    parse_matcher,
+)
 
 __all__ = [
     "Action", "AgentCheck", "Cedar", "Command", "Function", "Hook", "HookLike", "Http", "Matcher", "McpTool", "Prompt",

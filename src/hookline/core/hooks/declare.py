@@ -14,9 +14,8 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, get
 
 import msgspec
 
-from hookline.core.hooks.actions import Action, Function
 from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
-from hookline.core.hooks.hook import Hook, HookLike, OnFailure, Test, parse_matcher
+from hookline.core.hooks.hook import Action, Function, Hook, HookLike, OnFailure, Test, parse_matcher
 from hookline.errors import HookError, did_you_mean
 from hookline.events import CATALOG, Event, spec_of
 from hookline.events.base import thaw

@@ -19,8 +19,8 @@ from typing import Any, Literal, cast
 
 from hookline.core.files import remove_older, state_folder
 from hookline.core.hooks import Hook, hook
+from hookline.core.hooks.condition import EDITING
 from hookline.core.hooks.declare import declared
-from hookline.core.hooks.tools import EDITING
 from hookline.errors import extra
 from hookline.events import Event, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, UserPromptSubmit
 from hookline.events.base import thaw

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from hookline.core.hooks.tools import EDITING
+from hookline.core.hooks.condition import EDITING
 from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.display import one_line
 from hookline.guards.detect import names_a_secret

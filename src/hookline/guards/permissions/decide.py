@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, covers
-from hookline.core.hooks.tools import ARGUMENTS, canonical
+from hookline.core.hooks.condition import ARGUMENTS, PathContext, Rule, RuleMatch, canonical, covers
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
 from hookline.guards.permissions.file_access import (

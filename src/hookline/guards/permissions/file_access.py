@@ -13,8 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hookline.core.files import identity, other_names
-from hookline.core.hooks.condition import PathContext, Rule, RuleMatch
-from hookline.core.hooks.tools import canonical
+from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, canonical
 from hookline.core.paths import absolute, from_root
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line, writes
 from hookline.core.shell.programs.table import ParsedOptions, known, lists, names, program

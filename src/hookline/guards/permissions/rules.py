@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.condition import Rule, domain_of, read_rule
-from hookline.core.hooks.tools import ARGUMENTS, EDITING
+from hookline.core.hooks.condition import ARGUMENTS, EDITING, Rule, domain_of, read_rule
 from hookline.core.shell import parse_line
 from hookline.guards.permissions.file_access import Mode
 

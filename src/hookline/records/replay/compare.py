@@ -23,8 +23,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine import HookSet, Verdict
-from hookline.core.hooks.actions import Function
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.records.replay.reader import HEARD, Range, RecordedCall, is_within

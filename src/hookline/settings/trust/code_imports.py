@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hookline.core.hooks.actions import Cedar, Rego
+from hookline.core.hooks.hook import Cedar, Rego
 from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
 
 if TYPE_CHECKING:

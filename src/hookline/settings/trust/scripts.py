@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.core.hooks.actions import Action, Cedar, Command, Rego
+from hookline.core.hooks.hook import Action, Cedar, Command, Rego
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of

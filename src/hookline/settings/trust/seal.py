@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.core.hooks.actions import Cedar, Command, Rego
+from hookline.core.hooks.hook import Cedar, Command, Rego
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import parse_line
 from hookline.core.shell.programs.languages import language_of

@@ -18,9 +18,8 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.core.files import locked, private_folder, write_atomically
-from hookline.core.hooks.actions import Cedar, Command, Function, Http, McpTool, Prompt, Rego, SealedFiles
 from hookline.core.hooks.declare import name_of
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks.hook import Cedar, Command, Function, Hook, Http, McpTool, Prompt, Rego, SealedFiles
 from hookline.errors import ConfigError, UntrustedHooks
 from hookline.settings.files import HookScript, Problem, parse_json, pretty, read_script, read_text
 from hookline.settings.load import LoadedSettings, merge_files
