@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from hookline.errors import HooklineError, MissingExtra
 from hookline.guards.flow import history
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
-from hookline.records.console.jobs import Broadcast, Follower, ReplaySubprocess
+from hookline.records.console.jobs import Follower, ReplaySubprocess
 from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 
 try:
@@ -48,7 +48,12 @@ _LONGEST_TICKET = 200
 _MOST_TICKETS = 20
 _MOST_SENT = 10_000
 _LOOK_SECONDS = 2.0
+_MOST_LIVE_ROWS = 200
+_BATCH_SECONDS = 0.1
+_ALIVE_SECONDS = 15.0
 OnReady = Callable[[str], None]
+Views = Mapping[str, Callable[[], Any]]
+Acts = Mapping[str, Callable[[bytes], Any]]
 
 
 class Gatekeeper:
@@ -81,24 +86,16 @@ class Gatekeeper:
 
 
 class Console:
-    """One console: a store, who may see it, and the server that shows it."""
+    """One console: a store, who may see it, and what answers.
 
-    def __init__(
-        self,
-        store: LogStore,
-        *,
-        replay: ReplaySubprocess | None = None,
-        more: Mapping[str, Callable[[], Any]] | None = None,
-        acts: Mapping[str, Callable[[bytes], Any]] | None = None,
-    ) -> None:
-        """`more` has what further views ask for, by the name of the view; `acts` takes what a view sends."""
-        self.store = store
+    `views` has what further views ask for, by the name of the view; `acts` takes what a view sends.
+    """
+
+    def __init__(self, store: LogStore, replay: ReplaySubprocess | None, views: Views, acts: Acts) -> None:
+        self.store, self._replay, self._views, self._acts = store, replay, views, acts
         self.keeper: Gatekeeper = Gatekeeper()
-        self.broadcast: Broadcast = Broadcast(store)
         self.port: int = 0
-        self._replay = replay
-        self._more = dict(more or {})
-        self._acts = dict(acts or {})
+        self.ended: bool = False
 
     def app(self) -> ASGIApp:
         routes = [
@@ -109,10 +106,10 @@ class Console:
             Route("/api/live", self._live),
             Route("/api/verify", self._verify, methods=["POST"]),
             Route("/api/replay", self._start_replay, methods=["POST"]),
-            Route("/api/views", lambda _: _json(sorted(self._more))),
+            Route("/api/views", lambda _: _json(sorted(self._views))),
             *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
             *(Route(f"/api/{name}", self._act(name), methods=["POST"]) for name in self._acts),
-            *(Route(f"/api/{name}", lambda _, view=view: _json(view())) for name, view in self._more.items()),
+            *(Route(f"/api/{name}", lambda _, view=view: _json(view())) for name, view in self._views.items()),
         ]
         return _guarded(Starlette(routes=routes), self)
 
@@ -169,7 +166,25 @@ class Console:
     async def _live(self, request: Request) -> Response:
         wanted = _filter(dict(request.query_params))
         last = int(request.query_params.get("after", "0"))
-        return StreamingResponse(self.broadcast.stream(wanted, last), media_type="text/event-stream")
+        return StreamingResponse(self._stream(wanted, last), media_type="text/event-stream")
+
+    async def _stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
+        """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
+        yield b": hello\n\n"
+        index, told = self.store.index, time.monotonic()
+        while not self.ended:
+            if index.complete and index.last_id < last:
+                last = 0  # the index was made again
+            if index.complete and index.last_id > last:
+                status = await asyncio.to_thread(self.store.status)
+                rows, total = await asyncio.to_thread(self.store.after, last, wanted, _MOST_LIVE_ROWS)
+                last = max(status["last_id"], rows[0]["id"] if rows else 0)
+                yield _event("batch", {"rows": rows, "skipped": max(total - len(rows), 0), "status": status})
+                told = time.monotonic()
+            elif time.monotonic() - told > (_ALIVE_SECONDS if index.complete else 0.5):
+                yield _event("status", {"status": await asyncio.to_thread(self.store.status)})
+                told = time.monotonic()
+            await asyncio.sleep(_BATCH_SECONDS)
 
     def _verify(self, request: Request) -> Response:
         self.store.check()
@@ -181,30 +196,6 @@ class Console:
         if request.headers.get("content-length", "0") != "0":
             self._replay.start()
         return _json(self._replay.state())
-
-    # -- serving ---------------------------------------------------------------------------------------------------
-
-    def listen(self, port: int) -> socket.socket:
-        """A socket on the loopback interface; port 0 takes any that is free."""
-        try:
-            made = socket.create_server(("127.0.0.1", port), backlog=64)
-        except OSError as problem:
-            raise HooklineError(
-                f"--port {port}: {os.strerror(problem.errno or 0)}; name another, or leave it out for a free one"
-            ) from None
-        self.port = made.getsockname()[1]
-        return made
-
-    def address(self) -> str:
-        """The address to open, with a ticket that works once."""
-        return f"http://127.0.0.1:{self.port}/#ticket={self.keeper.ticket()}"
-
-    def server(self) -> uvicorn.Server:
-        config = uvicorn.Config(
-            self.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="off",
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        return uvicorn.Server(config)
 
 
 def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
@@ -275,6 +266,10 @@ def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
     return Response(_encode(value), status, headers, "application/json")
 
 
+def _event(kind: str, value: Any) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), _encode(value))
+
+
 def _problem(status: int, text: str) -> Response:
     return _json({"problem": text}, status)
 
@@ -290,8 +285,8 @@ async def serve(
     key: bytes | None = None,
     configured: Iterable[ConfiguredHook] = (),
     replay: ReplaySubprocess | None = None,
-    more: Mapping[str, Callable[[], Any]] | None = None,
-    acts: Mapping[str, Callable[[bytes], Any]] | None = None,
+    more: Views | None = None,
+    acts: Acts | None = None,
     find_logs: Callable[[], list[Path]] | None = None,
     on_ready: OnReady,
 ) -> None:
@@ -305,19 +300,29 @@ async def serve(
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
     made = LogIndex(index or default_path(logs), logs)
     store = LogStore(made, key=key, configured=configured)
-    console = Console(store, replay=replay, more=more, acts=acts)
-    listening = console.listen(port)
-    server = console.server()
-    follower = Follower(made, console.broadcast.notify)
+    console = Console(store, replay, more or {}, acts or {})
+    try:
+        listening = socket.create_server(("127.0.0.1", port), backlog=64)
+    except OSError as problem:
+        raise HooklineError(
+            f"--port {port}: {os.strerror(problem.errno or 0)}; name another, or leave it out for a free one"
+        ) from None
+    console.port = listening.getsockname()[1]
+    config = uvicorn.Config(
+        console.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="off",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    follower = Follower(made)
     looking = asyncio.ensure_future(_look_for_logs(made, find_logs)) if find_logs else None
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
-        on_ready(console.address())
+        on_ready(f"http://127.0.0.1:{console.port}/#ticket={console.keeper.ticket()}")
         await asyncio.shield(serving)
     finally:
         if looking is not None:
             looking.cancel()
-        console.broadcast.end()
+        console.ended = True
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await serving

@@ -168,7 +168,7 @@ class LogStore:
     """Asks the index, and the logs themselves for what only they have. May be asked from any thread."""
 
     def __init__(self, index: LogIndex, *, key: bytes | None = None, configured: Iterable[ConfiguredHook] = ()) -> None:
-        self._index = index
+        self.index: LogIndex = index
         self._key = key
         self._configured = tuple(configured)
         self._reader = IndexReader(index)
@@ -178,7 +178,7 @@ class LogStore:
 
     def status(self) -> Values:
         """How far the index is, and what the whole of it holds."""
-        index, (done, total) = self._index, self._index.progress
+        index, (done, total) = self.index, self.index.progress
         span = self._reader.span() if index.complete else {"first": 0, "last": 0}
         far = {"ready": index.complete, "done": done, "total": total}
         return {**far, "events": index.last_id, "last_id": index.last_id, **span}
@@ -200,7 +200,7 @@ class LogStore:
         """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
         parts, values = self._reader.conditions(wanted)
         start = position(cursor)
-        top = start[1] if start else self._index.last_id + 1
+        top = start[1] if start else self.index.last_id + 1
         rows: list[Values] = []
         deadline = time.monotonic() + _SEARCH_SECONDS
         while top > 1 and len(rows) < limit and (not rows or time.monotonic() < deadline):
@@ -368,19 +368,19 @@ class LogStore:
         return {
             "logs": [
                 _log_health(self._reader, log, self._checks.get(str(log)), checking=str(log) in self._checking)
-                for log in self._index.logs
+                for log in self.index.logs
             ],
             "gaps": [{"id": one["id"], "time": one["time"], "missing": one["about"]} for one in gaps],
             "writers": list(map(tuple, writers)),
-            "index_path": str(self._index.path),
-            "index_bytes": self._index.path.stat().st_size,
-            "events": self._index.last_id,
-            "pushes": [one.summary() for one in push_states() if Path(one.log) in self._index.logs],
+            "index_path": str(self.index.path),
+            "index_bytes": self.index.path.stat().st_size,
+            "events": self.index.last_id,
+            "pushes": [one.summary() for one in push_states() if Path(one.log) in self.index.logs],
         }
 
     def check(self) -> None:
         """Verify every log's chain, in this thread."""
-        for log in map(str, self._index.logs):
+        for log in map(str, self.index.logs):
             self._checking.add(log)
             try:
                 self._checks[log] = [str(one) for one in AuditFile(log, key=self._key).verify()[:_MOST_BREAKS]]
