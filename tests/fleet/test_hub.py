@@ -431,7 +431,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
         """
         from pathlib import Path
         from hookline.records.audit import AuditFile
-        from hookline.fleet.hub import advice
+        from hookline.fleet.connection import advice
         from hookline.fleet.ledger import Ledger
         AuditFile("audit.jsonl").append({"event": "PreToolUse", "pad": "x" * 3000} for _ in range(200))
         lines = Path("audit.jsonl").read_bytes().splitlines(keepends=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import logging
 import os
@@ -88,7 +89,7 @@ async def connect(
     problems: list[str] = []
 
     async def on_error(problem: Exception) -> None:
-        problems.append(_explained(problem))
+        problems.append(advice(problem))
         log.debug("%s: %s", url, problem)
         if not client.is_connected and (transport := client._transport) is not None:  # noqa: SLF001
             transport.close()  # type: ignore[no-untyped-call]  # an attempt that failed leaves its socket open
@@ -137,9 +138,11 @@ def _without_package(name: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-def _explained(problem: Exception) -> str:
+def advice(problem: Exception) -> str:
     """What went wrong, and what to do where that is known."""
     text = str(problem) or type(problem).__name__
+    if isinstance(problem, OSError) and problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return f"{problem.strerror}; make room on the hub's disk: machines keep what is not acknowledged"
     if "authorization" in text.lower():
         return (
             "the hub does not let this machine in: it was revoked, the hub was set up again, or its NATS cluster was "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import shutil
 import time
@@ -22,20 +21,8 @@ import msgspec
 
 from hookline.core.files import write_atomically
 from hookline.errors import FleetError
+from hookline.fleet import connection as wire
 from hookline.fleet.administrator import Administrator, HubAddress, HubFolder
-from hookline.fleet.connection import (
-    AUDIT,
-    AUDIT_STREAM,
-    BUNDLE_BUCKET,
-    ENROL,
-    INSTANCE_HEADER,
-    POLICY_BUCKET,
-    SIGNATURE_HEADER,
-    STATUS_BUCKET,
-    Server,
-    connect,
-    end,
-)
 from hookline.fleet.ledger import MOST_STATUS, Status, read_status
 from hookline.fleet.members import signed_by
 from hookline.records.audit.chain import link_of
@@ -69,7 +56,7 @@ class Hub:
     `quota` bounds the bytes of records that a machine may send within a day.
     """
 
-    def __init__(self, path: Path, *, server: Server | None = None, url: str = "", quota: int = DAY_BYTES) -> None:
+    def __init__(self, path: Path, *, server: wire.Server | None = None, url: str = "", quota: int = DAY_BYTES) -> None:
         self.folder: HubFolder = HubFolder(path)
         self.server = server
         self.url: str = url or (server.url if server else "")
@@ -84,7 +71,7 @@ class Hub:
         if self.server is not None:
             self.server.start()
         try:
-            client = await connect(self.url, seed=self.folder.seed_path, name="hookline-hub")
+            client = await wire.connect(self.url, seed=self.folder.seed_path, name="hookline-hub")
         except FleetError as problem:
             if self.server is not None:
                 raise
@@ -96,8 +83,8 @@ class Hub:
         await self._provision()
         address = HubAddress(self.url, own_server=self.server is not None)  # for other commands
         write_atomically(self.folder.path / "hub.json", msgspec.json.encode(address))
-        await client.subscribe(ENROL, cb=self._enrol)
-        await client.subscribe(f"$KV.{STATUS_BUCKET}.*", cb=self._hear)
+        await client.subscribe(wire.ENROL, cb=self._enrol)
+        await client.subscribe(f"$KV.{wire.STATUS_BUCKET}.*", cb=self._hear)
         self._tasks = [asyncio.create_task(self.mirroring.run()), asyncio.create_task(self._follow_members())]
 
     async def run(self) -> None:
@@ -109,7 +96,7 @@ class Hub:
         raise FleetError("a part of the hub has ended; start it again")
 
     async def stop(self) -> None:
-        await end(*self._tasks)
+        await wire.end(*self._tasks)
         if self._admin is not None:
             await self._admin.close()
         if self.server is not None:
@@ -131,17 +118,17 @@ class Hub:
         from nats.js.errors import BadRequestError
 
         audit = StreamConfig(
-            name=AUDIT_STREAM, subjects=[f"{AUDIT}.*"], storage=StorageType.FILE, allow_direct=True,
+            name=wire.AUDIT_STREAM, subjects=[f"{wire.AUDIT}.*"], storage=StorageType.FILE, allow_direct=True,
             duplicate_window=120, deny_delete=True,
         )  # fmt: skip
         with contextlib.suppress(BadRequestError):  # each may exist, with settings of the team's own
             await self.js.add_stream(audit)
-        for bucket, history in ((POLICY_BUCKET, 16), (STATUS_BUCKET, 1)):
+        for bucket, history in ((wire.POLICY_BUCKET, 16), (wire.STATUS_BUCKET, 1)):
             with contextlib.suppress(BadRequestError):
                 await self.js.create_key_value(KeyValueConfig(bucket=bucket, history=history, direct=True))
         with contextlib.suppress(BadRequestError):
-            await self.js.create_object_store(BUNDLE_BUCKET)
-        statuses = (await self.js.stream_info(f"KV_{STATUS_BUCKET}")).config
+            await self.js.create_object_store(wire.BUNDLE_BUCKET)
+        statuses = (await self.js.stream_info(f"KV_{wire.STATUS_BUCKET}")).config
         statuses.allow_rollup_hdrs = False  # one machine's message could remove what all others have said
         statuses.max_msg_size = MOST_STATUS
         await self.js.update_stream(statuses)
@@ -180,9 +167,9 @@ class Hub:
                     self._apply_members()
                     known = keys
             except OSError as problem:
-                log.warning("the list of machines cannot be applied: %s; trying again", advice(problem))
+                log.warning("the list of machines cannot be applied: %s; trying again", wire.advice(problem))
 
-    async def _look_after(self, server: Server) -> None:
+    async def _look_after(self, server: wire.Server) -> None:
         """A server that could not write once does not write again, whatever room there is, until it is restarted."""
         if not server.running:
             raise FleetError(f"nats-server has ended: {server.last_words()}; start the hub again")
@@ -255,7 +242,7 @@ class Mirroring:
                             await self.take(message)
                             await message.ack()
             except (NatsError, OSError, EOFError) as problem:
-                log.warning("the audit stream cannot be mirrored: %s; trying again", advice(problem))
+                log.warning("the audit stream cannot be mirrored: %s; trying again", wire.advice(problem))
                 await asyncio.sleep(1)
 
     async def subscribe(self) -> Any:
@@ -269,9 +256,9 @@ class Mirroring:
 
         js, start = self._js(), 1
         with contextlib.suppress(NotFoundError):
-            known = await js.consumer_info(AUDIT_STREAM, _CONSUMER)
+            known = await js.consumer_info(wire.AUDIT_STREAM, _CONSUMER)
             start = (known.ack_floor.stream_seq if known.ack_floor else 0) + 1
-            await js.delete_consumer(AUDIT_STREAM, _CONSUMER)
+            await js.delete_consumer(wire.AUDIT_STREAM, _CONSUMER)
         if start > 1 and (behind := await self._behind(start)):
             log.warning("the mirrors of %s lack what the stream has; they are filled again", ", ".join(behind))
             start = 1
@@ -279,7 +266,7 @@ class Mirroring:
             durable_name=_CONSUMER, ack_policy=AckPolicy.EXPLICIT, ack_wait=30, max_ack_pending=1_000,
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start,
         )  # fmt: skip
-        return await js.pull_subscribe(f"{AUDIT}.*", durable=_CONSUMER, stream=AUDIT_STREAM, config=config)
+        return await js.pull_subscribe(f"{wire.AUDIT}.*", durable=_CONSUMER, stream=wire.AUDIT_STREAM, config=config)
 
     async def _behind(self, start: int) -> list[str]:
         """The machines whose last acknowledged block is not at the end of their mirror, nor anywhere in it."""
@@ -288,7 +275,7 @@ class Mirroring:
         found = []
         for machine in self._folder.registry.members():
             with contextlib.suppress(NotFoundError):
-                last = await self._js().get_last_msg(AUDIT_STREAM, f"{AUDIT}.{machine}", direct=True)
+                last = await self._js().get_last_msg(wire.AUDIT_STREAM, f"{wire.AUDIT}.{machine}", direct=True)
                 lines = (last.data or b"").splitlines(keepends=True)
                 ends = link_of(lines[-1]) if lines else None
                 if (last.seq or 0) < start and ends is not None and not self._folder.ledger.mirror(machine).holds(ends):
@@ -299,16 +286,16 @@ class Mirroring:
 
     async def take(self, message: Any) -> None:
         """Put a block into its machine's mirror, or aside; only a disk that is full, or worse, is raised."""
-        machine, data = message.subject.removeprefix(f"{AUDIT}."), message.data
+        machine, data = message.subject.removeprefix(f"{wire.AUDIT}."), message.data
         headers, place = message.headers or {}, message.metadata.sequence.stream
-        if not self._is_signed(machine, data, headers.get(SIGNATURE_HEADER, "")):
+        if not self._is_signed(machine, data, headers.get(wire.SIGNATURE_HEADER, "")):
             log.warning("%s: something that this machine did not sign was sent in its name; it is left out", machine)
             if not await self._is_servers_answer(data, headers):
                 self._forged[machine] += len(data)
                 if self._forged[machine] > FORGED_BYTES:
                     self._cut_off(machine, "it sends what it did not sign")
             return
-        await asyncio.to_thread(self._take_signed, machine, data, headers.get(INSTANCE_HEADER, ""), place)
+        await asyncio.to_thread(self._take_signed, machine, data, headers.get(wire.INSTANCE_HEADER, ""), place)
 
     def _take_signed(self, machine: str, data: bytes, instance: str, place: int) -> None:
         if self._instances.is_shared(machine, instance, place):
@@ -363,10 +350,3 @@ class Mirroring:
         except (StreamError, ValueError):
             return False
         return kept.data == data
-
-
-def advice(problem: Exception) -> str:
-    """What went wrong, and what to do where that is known."""
-    if isinstance(problem, OSError) and problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return f"{problem.strerror}; make room on the hub's disk: machines keep what is not acknowledged"
-    return str(problem) or type(problem).__name__

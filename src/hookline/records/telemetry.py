@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.core.engine import Notice, Outcome, Status, Verdict
+from hookline.core.engine import Notice, Status, Verdict
 from hookline.errors import extra
+from hookline.records.audit.entry import valid_text
 from hookline.replies import Decision, Reply
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ class _Collector:
         errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])
         calls = CounterMetricFamily("hookline_tool_calls", "Tool calls that were made", labels=["tool"])
         for key, cell in self._metrics.cells():
-            event, tool, hook = map(_label, key)
+            event, tool, hook = map(valid_text, key)
             for decision, number in cell.counts.items():
                 counter, which = (decisions, [event, tool, hook]) if hook else (verdicts, [event, tool])
                 counter.add_metric([*which, decision], number)
@@ -298,15 +299,10 @@ class _Collector:
                     failures.add_metric([event, tool, hook, status], number)
                 seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
         for name, number, failed, histogram in self._metrics.tool_cells():
-            tool_seconds.add_metric([_label(name)], histogram.cumulated(), histogram.total / 1000)
-            errors.add_metric([_label(name)], failed)
-            calls.add_metric([_label(name)], number)
+            tool_seconds.add_metric([valid_text(name)], histogram.cumulated(), histogram.total / 1000)
+            errors.add_metric([valid_text(name)], failed)
+            calls.add_metric([valid_text(name)], number)
         yield from (decisions, failures, seconds, verdicts, tool_seconds, errors, calls)
-
-
-def _label(text: str) -> str:
-    """Half characters, which models do send, would break the whole page."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 # -- OpenTelemetry -----------------------------------------------------------------------------------------------------
@@ -341,7 +337,6 @@ class OpenTelemetry:
         if isinstance(notice, Verdict):
             with self._lock:
                 self._spans(notice)
-            self._count(notice)
 
     def close(self) -> None:
         """End the spans of calls whose end was never told."""
@@ -353,7 +348,6 @@ class OpenTelemetry:
     def _spans(self, verdict: Verdict) -> None:
         event = verdict.event
         began = int(event.timestamp.timestamp() * 1e9)
-        ended = began + sum(_nanoseconds(outcome) for outcome in verdict.outcomes)
         call = (event.session_id, event.tool_use_id or "")
         parent = self._tool_span(verdict, call, began)
         context = self._trace.set_span_in_context(parent) if parent is not None else None
@@ -365,7 +359,7 @@ class OpenTelemetry:
         span = self._tracer.start_span(
             f"hookline {event.event_name}", context=context, start_time=began, attributes=attributes
         )
-        self._hook_spans(verdict, span, began)
+        ended = self._hook_spans(verdict, span, began)
         if verdict.blocked:
             span.set_status(self._trace.StatusCode.ERROR, verdict.reason)
         span.end(ended)
@@ -388,24 +382,31 @@ class OpenTelemetry:
                 self._end_unfinished([next(iter(self._open))])
         return self._open.get(call)
 
-    def _hook_spans(self, verdict: Verdict, parent: Span, began: int) -> None:
+    def _hook_spans(self, verdict: Verdict, parent: Span, began: int) -> int:
+        """A span for each hook that ran, one after another, and its figures; when the last one ended."""
+        labels = _said({"hookline.event": verdict.event.event_name, "gen_ai.tool.name": verdict.event.tool_name})
+        self._verdicts.add(1, {**labels, "hookline.decision": str(verdict.decision)})
         context = self._trace.set_span_in_context(parent)
-        at = began
-        for outcome in _runs(verdict):
-            end = at + _nanoseconds(outcome)
+        for outcome in verdict.outcomes:
+            if outcome.status is Status.SKIPPED:
+                continue
             attributes = _said({
                 "hookline.hook": outcome.hook, "hookline.source": outcome.source,
                 "hookline.status": str(outcome.status), "hookline.decision": str(outcome.decision),
                 "process.exit.code": outcome.exit_code,
             })  # fmt: skip
             span = self._tracer.start_span(
-                f"hook {outcome.hook}", context=context, start_time=at, attributes=attributes
+                f"hook {outcome.hook}", context=context, start_time=began, attributes=attributes
             )
+            mine = {**labels, "hookline.hook": outcome.hook}
+            self._duration.record(outcome.ms / 1000, mine)
             if not outcome.ok:
+                self._failures.add(1, {**mine, "error.type": str(outcome.status)})
                 span.set_attribute("error.type", str(outcome.status))
                 span.set_status(self._trace.StatusCode.ERROR, outcome.error)
-            span.end(end)
-            at = end
+            began += int(outcome.ms * 1e6)
+            span.end(began)
+        return began
 
     def _end_if_over(self, verdict: Verdict, call: _Call, span: Span, ended: int) -> None:
         name = verdict.event.event_name
@@ -425,28 +426,6 @@ class OpenTelemetry:
             span = self._open.pop(call)
             span.set_attribute("hookline.unfinished", value=True)
             span.end()
-
-    # -- metrics -------------------------------------------------------------------------------------------------
-
-    def _count(self, verdict: Verdict) -> None:
-        labels = {"hookline.event": verdict.event.event_name}
-        tool = verdict.event.tool_name
-        if tool:
-            labels["gen_ai.tool.name"] = tool
-        self._verdicts.add(1, {**labels, "hookline.decision": str(verdict.decision)})
-        for outcome in _runs(verdict):
-            mine = {**labels, "hookline.hook": outcome.hook}
-            self._duration.record(outcome.ms / 1000, mine)
-            if not outcome.ok:
-                self._failures.add(1, {**mine, "error.type": str(outcome.status)})
-
-
-def _runs(verdict: Verdict) -> list[Outcome]:
-    return [outcome for outcome in verdict.outcomes if outcome.status is not Status.SKIPPED]
-
-
-def _nanoseconds(outcome: Outcome) -> int:
-    return int(outcome.ms * 1e6)
 
 
 def _said(attributes: dict[str, Any]) -> dict[str, Any]:

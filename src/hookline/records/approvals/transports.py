@@ -15,16 +15,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import HooklineError, MissingExtra
-from hookline.records.approvals.inbox import (
-    AppriseChannel,
-    ApprovalSettings,
-    MailChannel,
-    NtfyChannel,
-    ProgramChannel,
-    SlackChannel,
-    reveal,
-)
+from hookline.errors import HooklineError, MissingExtra, extra
+from hookline.records.approvals import inbox
+from hookline.records.approvals.inbox import SlackChannel, reveal
 
 SECONDS = 10.0
 """How long a server or a program may take."""
@@ -52,7 +45,7 @@ def send(channel: Any, message: LinkMessage) -> None:
         raise NotSent(str(problem) or type(problem).__name__) from problem
 
 
-def _mail(channel: MailChannel, message: LinkMessage) -> None:
+def _mail(channel: inbox.MailChannel, message: LinkMessage) -> None:
     made = EmailMessage()
     made["Subject"], made["From"], made["To"] = " ".join(message.title.split()), channel.sender, channel.to
     made.set_content("\n\n".join(filter(None, (message.text, message.link))) + "\n")
@@ -66,7 +59,7 @@ def _mail(channel: MailChannel, message: LinkMessage) -> None:
         server.send_message(made)
 
 
-def _ntfy(channel: NtfyChannel, message: LinkMessage) -> None:
+def _ntfy(channel: inbox.NtfyChannel, message: LinkMessage) -> None:
     base, _, topic = reveal(channel.url).rpartition("/")
     body: dict[str, Any] = {"topic": topic, "title": message.title, "message": message.text, "priority": 4}
     if message.link:  # `view`, not `http`: a tap on a locked screen must not decide
@@ -93,18 +86,16 @@ def call_slack(channel: SlackChannel, method: str, body: Mapping[str, Any], *, a
     return found
 
 
-def _apprise(channel: AppriseChannel, message: LinkMessage) -> None:
-    try:
+def _apprise(channel: inbox.AppriseChannel, message: LinkMessage) -> None:
+    with extra("a channel of type `apprise`", "notify"):
         import apprise
-    except ImportError as problem:
-        raise MissingExtra("a channel of type `apprise`", "notify") from problem
     made = apprise.Apprise()
     text = "\n\n".join(filter(None, (message.text, message.link)))
     if not made.add(reveal(channel.url)) or not made.notify(title=message.title, body=text):
         raise NotSent("apprise could not send it; is the URL right?")
 
 
-def _program(channel: ProgramChannel, message: LinkMessage) -> None:
+def _program(channel: inbox.ProgramChannel, message: LinkMessage) -> None:
     body = msgspec.json.encode(message)
     done = subprocess.run(channel.command, input=body, capture_output=True, timeout=SECONDS, check=False)
     if done.returncode:
@@ -126,7 +117,8 @@ def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str] = Mapping
 
 
 _SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = MappingProxyType({
-    MailChannel: _mail, NtfyChannel: _ntfy, SlackChannel: _slack, AppriseChannel: _apprise, ProgramChannel: _program,
+    inbox.MailChannel: _mail, inbox.NtfyChannel: _ntfy, SlackChannel: _slack, inbox.AppriseChannel: _apprise,
+    inbox.ProgramChannel: _program,
 })  # fmt: skip
 
 
@@ -147,7 +139,7 @@ class SocketMode:
         self._link_for = link_for
         self._kept: dict[Any, asyncio.Task[None]] = {}
 
-    def keep(self, settings: ApprovalSettings) -> None:
+    def keep(self, settings: inbox.ApprovalSettings) -> None:
         """Stay connected for every app that the settings name."""
         for channels in settings.people.values():
             for channel in channels:

@@ -229,7 +229,7 @@ class _Cleaner:
         if self._left <= 0:
             return _LEFT_OUT
         whole = len(text)
-        said = _valid(self._redact(_valid(text[: MOST_TEXT + _MARGIN])))
+        said = valid_text(self._redact(valid_text(text[: MOST_TEXT + _MARGIN])))
         if whole > MOST_TEXT + _MARGIN:
             said = said[: max(len(said) - _MARGIN, 0)]  # a secret that the first cut went through is at the very end
         if whole > MOST_TEXT:
@@ -238,6 +238,6 @@ class _Cleaner:
         return said
 
 
-def _valid(text: str) -> str:
-    """Half characters, which tools do print, are shown by their numbers."""
+def valid_text(text: str) -> str:
+    """Half characters, which models send and tools print, are shown by their numbers."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
@@ -91,8 +91,9 @@ class AuditLog:
         labels: Callable[[], Mapping[str, Any]] = dict,
         checkpoints: Checkpoints | int | None = None,
     ) -> None:
-        _one_of("sync", sync, ("batch", "line", "fsync"))
-        _one_of("on_error", on_error, ("stop", "warn"))
+        for name, value, known in (("sync", sync, get_args(Sync)), ("on_error", on_error, get_args(OnError))):
+            if value not in known:
+                raise AuditError(f"{name} must be {' or '.join(f'`{word}`' for word in known)}, got `{value}`")
         self.file: AuditFile = AuditFile(path, key=key, max_bytes=max_bytes, keep=keep, anchor=anchor)
         self.error: AuditError | None = None
         if isinstance(checkpoints, int):
@@ -127,7 +128,8 @@ class AuditLog:
         if not isinstance(notice, Verdict):
             return None
         if not self._tried:
-            self._try()
+            self._tried = True
+            self._write([])  # find out at the first verdict, not at the second, whether the log can be written at all
         reply = self._objection()
         verdict = notice if reply is None else msgspec.structs.replace(notice, reply=notice.reply | reply)
         names = IDENTITIES if self._with_identities else ()
@@ -137,14 +139,6 @@ class AuditLog:
             return reply
         self._write([entry])
         return self._objection()
-
-    def _try(self) -> None:
-        """Find out at the first verdict, not at the second, whether the log can be written at all."""
-        self._tried = True
-        try:
-            self.file.append([])
-        except AuditError as problem:
-            self._failed(problem)
 
     def _objection(self) -> Reply | None:
         if self.error is None or self._on_error == "warn":
@@ -361,11 +355,6 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise AuditError(f"{name} must be {' or '.join(f'`{word}`' for word in known)}, got `{value}`")
 
 
 def _user() -> str:

@@ -22,22 +22,20 @@ from typing import Any
 import msgspec
 
 from hookline.core.origin import HEADERS, foreign
-from hookline.errors import HooklineError, MissingExtra
+from hookline.errors import HooklineError, extra
 from hookline.guards.flow import history
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.jobs import Follower, ReplaySubprocess
 from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 
-try:
+with extra("the console", "console"):
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
     from starlette.types import ASGIApp, Receive, Scope, Send
-except ImportError as problem:
-    raise MissingExtra("the console", "console") from problem
 
 STATIC = Path(__file__).parent / "static"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
