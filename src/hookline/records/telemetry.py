@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.core.engine import Notice, Status, Verdict
+from hookline.core.wire.json_text import valid_text
 from hookline.errors import extra
-from hookline.records.audit.entry import valid_text
 from hookline.replies import Decision, Reply
 
 if TYPE_CHECKING:

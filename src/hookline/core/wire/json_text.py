@@ -188,3 +188,8 @@ def _duplicate(raw: bytes) -> str:
 
     json.loads(raw, object_pairs_hook=note)
     return f"`{found[0]}`"
+
+
+def valid_text(text: str) -> str:
+    """Half characters, which models send and tools print, are shown by their numbers."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

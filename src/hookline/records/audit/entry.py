@@ -17,6 +17,7 @@ from hookline.core.calls import observed_effect
 from hookline.core.engine import Outcome, Verdict
 from hookline.core.engine.policy import policy_digest
 from hookline.core.engine.verdict import Word, decision_word
+from hookline.core.wire.json_text import valid_text
 from hookline.events import Event, PostToolUse, PostToolUseFailure
 from hookline.guards.detect import names_a_secret
 from hookline.replies import Decision
@@ -236,8 +237,3 @@ class _Cleaner:
             said = f"{said[:MOST_TEXT]}… ({whole:,} characters)"
         self._left -= len(said)
         return said
-
-
-def valid_text(text: str) -> str:
-    """Half characters, which models send and tools print, are shown by their numbers."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
