@@ -1,7 +1,8 @@
 """Finding credentials in text: for the guard that stops them and for the log that must not keep them.
 
-Only patterns that know a format, no entropy and no keywords, so that ordinary code raises few alarms. The table is our
-own; where detect-secrets is installed, its patterns of this kind are looked for as well. Pure: text in, places out.
+Only patterns that know a format, no entropy and no keywords, so that ordinary code raises few alarms. The table,
+`credentials.txt`, is our own; where detect-secrets is installed, its patterns of this kind are looked for as well.
+Pure: text in, places out.
 """
 
 from __future__ import annotations
@@ -10,107 +11,10 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-
-_PLUGINS = {
-    "artifactory": "ArtifactoryDetector", "aws": "AWSKeyDetector", "azure_storage_key": "AzureStorageKeyDetector",
-    "basic_auth": "BasicAuthDetector", "cloudant": "CloudantDetector", "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector", "gitlab_token": "GitLabTokenDetector",
-    "ibm_cloud_iam": "IbmCloudIamDetector", "ibm_cos_hmac": "IbmCosHmacDetector", "jwt": "JwtTokenDetector",
-    "mailchimp": "MailchimpDetector", "npm": "NpmDetector", "openai": "OpenAIDetector",
-    "pypi_token": "PypiTokenDetector", "sendgrid": "SendGridDetector", "slack": "SlackDetector",
-    "softlayer": "SoftlayerDetector", "square_oauth": "SquareOAuthDetector", "stripe": "StripeDetector",
-    "telegram_token": "TelegramBotTokenDetector", "twilio": "TwilioKeyDetector",
-}  # fmt: skip
-_OWN = {
-    "AWS Access Key": r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[A-Z0-9]{16}\b",
-    "Artifactory Credentials": r"(?<![A-Za-z0-9])(?:AKC[A-Za-z0-9]{10,}|AP[0-9A-F][A-Za-z0-9]{30,})(?![A-Za-z0-9])",
-    "Azure Storage Account access key": r"AccountKey[=]([A-Za-z0-9+/]{80,88}={0,2})",
-    "Basic Auth Credentials": r"://[^\s:/?#\[\]@]+:([^\s:/?#\[\]@]+)@",
-    "Discord Bot Token": r"\b[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}",
-    "GitLab Token": r"\b(?:gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-|GR1348941)[\w-]{20,}",
-    "IBM Cloud IAM Key": r"(?i)(?:ibm|cloud|iam)[\w-]{0,20}(?:key|token|pass\w*|pwd)[\"']?\s*[:=]+>?\s*[\"']?"
-    r"([\w-]{44})(?![\w-])",
-    "IBM COS HMAC Credentials": r"(?i)secret[_-]?(?:access)?[_-]?key[\"']?\s*[:=]+>?\s*[\"']?([a-f0-9]{48})"
-    r"(?![a-f0-9])",
-    "Cloudant Credentials": r"(?i)(?:cloudant[\w-]{0,20}[\"']?\s*[:=]+>?\s*[\"']?|://[\w-]+:)([0-9a-f]{64}|[a-z]{24})"
-    r"(?![0-9a-z])",
-    "Mailchimp Access Key": r"\b[0-9a-f]{32}-us[0-9]{1,2}\b",
-    "NPM tokens": r":_authToken\s*=\s*([\w-]{20,})",
-    "OpenAI Token": r"\bsk-[\w-]*T3BlbkFJ[A-Za-z0-9]{20}",
-    "PyPI Token": r"\bpypi-Ag[\w-]{70,}",
-    "SendGrid API Key": r"\bSG\.[\w-]{22}\.[\w-]{43}",
-    "Slack Token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "Slack Webhook": r"https://hooks\.slack\.com/services/T\w+/B\w+/(\w+)",
-    "SoftLayer Credentials": r"(?i)(?:softlayer[\w-]{0,20}[\"']?\s*[:=]+>?\s*[\"']?|softlayer\.com/soap/v3(?:\.1)?/)"
-    r"([a-z0-9]{64})(?![a-z0-9])",
-    "Square OAuth Secret": r"\bsq0csp-[\w-]{43}",
-    "Telegram Bot Token": r"\b\d{8,10}:[\w-]{35}(?![\w-])",
-    "Twilio API Key": r"\b(?:AC|SK)[0-9a-f]{32}\b",
-    "Anthropic API Key": r"\bsk-ant-[A-Za-z0-9_-]{20,}",
-    "OpenAI API Key": r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}",
-    "GitHub Token": r"\b(?:gh[opurs]_[A-Za-z0-9_]{36}|github_pat_[A-Za-z0-9_]{22,})",
-    "Google API Key": r"\bAIza[A-Za-z0-9_-]{35}",
-    "Google OAuth Token": r"\bya29\.[A-Za-z0-9_-]{20,}",
-    "Hugging Face Token": r"\bhf_[A-Za-z0-9]{30,}",
-    "DigitalOcean Token": r"\bdo[por]_v1_[a-f0-9]{64}",
-    "npm Token": r"\bnpm_[A-Za-z0-9]{36}\b",
-    "Stripe Key": r"\b(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{20,}",
-    "Shopify Token": r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b",
-    "Vault Token": r"\bhv[sbr]\.[A-Za-z0-9_-]{24,}",
-    "Databricks Token": r"\bdapi[a-f0-9]{32}\b",
-    "Grafana Token": r"\bgl(?:c|sa)_[A-Za-z0-9_=]{32,}",
-    "Groq API Key": r"\bgsk_[A-Za-z0-9]{40,}",
-    "xAI API Key": r"\bxai-[A-Za-z0-9]{60,}",
-    "Replicate Token": r"\br8_[A-Za-z0-9]{37}\b",
-    "Perplexity API Key": r"\bpplx-[A-Za-z0-9]{40,}",
-    "Linear API Key": r"\blin_api_[A-Za-z0-9]{32,}",
-    "Notion Token": r"\bntn_[A-Za-z0-9]{40,}",
-    "Figma Token": r"\bfigd_[A-Za-z0-9_-]{36,}",
-    "Postman API Key": r"\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}\b",
-    "Atlassian Token": r"\bATATT3[A-Za-z0-9_=-]{50,}",
-    "Sentry Token": r"\bsntrys_[A-Za-z0-9+/=_-]{40,}",
-    "Supabase Token": r"\bsbp_[a-f0-9]{40}\b",
-    "New Relic Key": r"\bNRAK-[A-Z0-9]{27}\b",
-    "age Secret Key": r"\bAGE-SECRET-KEY-1[A-Z0-9]{58}\b",
-    "Hookline Fleet Token": r"\bhl1\.[A-Za-z0-9_=.-]{20,}",
-    "NATS NKey Seed": r"\bS[UAONCX][A-Z2-7]{56}\b",
-    "Terraform Cloud Token": r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}",
-    "JSON Web Token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?",
-    "AWS Secret Key": r"""(?i)aws_?secret_?(?:access_?)?key["']?\s*[:=]\s*["']?"""
-    r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
-    "Authorization Header": r"""(?i)\bauthorization["']?\s{0,8}[:=]\s{0,8}["']?(?!\s)"""
-    r"""((?:(?:basic|bearer|token|apikey|negotiate|ntlm|digest)\s{1,8})?(?![$<{%*(\[])"""
-    r"""(?:(?<=basic )[\w.~+/-]{4,}={0,2}|(?=[^\s"',;]*\d)[\w.~+/-]{16,}={0,2}))""",
-    "AWS Signature": r"(?i)\bAWS4-HMAC-SHA256\b[^\n]{0,400}?\bSignature=([0-9a-f]{16,})",
-}
-
-
-_NEEDLES = {
-    "Anthropic API Key": "sk-ant-", "OpenAI API Key": "sk-", "Google API Key": "aiza",
-    "Google OAuth Token": "ya29.", "Hugging Face Token": "hf_", "DigitalOcean Token": "_v1_", "npm Token": "npm_",
-    "Stripe Key": "k_live_ k_test_ whsec_", "Shopify Token": "shp", "Vault Token": "hvs. hvb. hvr.",
-    "Databricks Token": "dapi", "Grafana Token": "glc_ glsa_", "Groq API Key": "gsk_", "xAI API Key": "xai-",
-    "Replicate Token": "r8_", "Perplexity API Key": "pplx-", "Linear API Key": "lin_api_", "Notion Token": "ntn_",
-    "Figma Token": "figd_", "Postman API Key": "pmak-", "Atlassian Token": "atatt3", "Sentry Token": "sntrys_",
-    "Supabase Token": "sbp_", "New Relic Key": "nrak-", "age Secret Key": "age-secret-key-",
-    "Hookline Fleet Token": "hl1.", "NATS NKey Seed": "su sa so sn sc sx",
-    "Terraform Cloud Token": ".atlasv1.", "Authorization Header": "authorization", "AWS Signature": "aws4-hmac",
-    "GitHub Token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "AWS Access Key": "a3t abia acca akia asia aws",
-    "AWS Secret Key": "aws",
-    "Azure Storage Account access key": "accountkey", "Basic Auth Credentials": "://", "JSON Web Token": "eyj",
-    "Slack Webhook": "hooks.slack.com", "Artifactory Credentials": "akc ap",
-    "Cloudant Credentials": "cloudant", "SoftLayer Credentials": "softlayer",
-    "IBM Cloud IAM Key": "ibm cloud_iam cloud-iam",
-    "IBM COS HMAC Credentials": "secret", "Mailchimp Access Key": "-us", "NPM tokens": "_authtoken",
-    "OpenAI Token": "t3blbkfj", "PyPI Token": "pypi-", "SendGrid API Key": "sg.", "Slack Token": "xox hooks.slack.com",
-    "Square OAuth Secret": "sq0csp", "Stripe Access Key": "k_live_",
-    "GitLab Token": "glpat gldt glft glsoat glrt glcbt glimt glptt glagent gloas gr1348941",
-}  # fmt: skip
-"""What a text must contain, small letters, for a kind to be worth looking for: most texts contain none of it."""
-
 
 _NAMED = ("pass", "pwd", "secret", "token", "key", "credential")
 _LEAST, _LEAST_IN_LOGS = 12, 4
@@ -137,23 +41,20 @@ class SecretFormat(NamedTuple):
 
 @cache
 def _patterns() -> tuple[SecretFormat, ...]:
-    own = [(kind, re.compile(text)) for kind, text in _OWN.items()]
-    known = [SecretFormat(kind, pattern, min(pattern.groups, 1), _needles(kind)) for kind, pattern in own]
-    return (*known, *(SecretFormat(kind, pattern, 0, _needles(kind)) for kind, pattern in _plugins()))
-
-
-def _plugins() -> list[tuple[str, re.Pattern[str]]]:
-    """What `detect-secrets` knows besides, where it is installed; nothing depends on it."""
+    """The formats of `credentials.txt`, and what `detect-secrets` knows besides, where it is installed."""
+    text = Path(__file__).with_name("credentials.txt").read_text("utf-8")
+    own, _, others = text.partition("[detect-secrets]")
+    rows = [line.split(" => ") for line in own.splitlines() if line and not line.startswith("#")]
+    found = [(kind, re.compile(pattern), needles) for kind, needles, pattern in rows]
+    known = [SecretFormat(kind, pattern, min(pattern.groups, 1), tuple(need.split())) for kind, pattern, need in found]
+    needles = {row[0]: row[1] for row in (*rows, *(line.split(" => ") for line in others.splitlines() if "=>" in line))}
+    names = [line.split(".") for line in others.split() if "." in line]
     try:
-        modules = {name: import_module(f"detect_secrets.plugins.{name}") for name in _PLUGINS}
-    except ImportError:
-        return []
-    plugins = [getattr(modules[name], cls)() for name, cls in _PLUGINS.items()]
-    return [(plugin.secret_type, pattern) for plugin in plugins for pattern in plugin.denylist]
-
-
-def _needles(kind: str) -> tuple[str, ...]:
-    return tuple(_NEEDLES.get(kind, "").split())
+        plugins = [getattr(import_module(f"detect_secrets.plugins.{module}"), name)() for module, name in names]
+    except ImportError:  # nothing depends on it
+        plugins = []
+    more = ((plugin.secret_type, pattern) for plugin in plugins for pattern in plugin.denylist)
+    return (*known, *(SecretFormat(kind, pattern, 0, tuple(needles.get(kind, "").split())) for kind, pattern in more))
 
 
 def find(text: str) -> list[Credential]:

@@ -24,35 +24,9 @@ from hookline.guards.permissions import path_on_disk
 
 _BEFORE_GIT = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--icase-pathspecs"})
 """Options of git itself that change nothing about what it runs; `-C`, `-c` and `--git-dir` do."""
-FORMS: dict[str, str] = {
-    "cal": r"[\d ]*",
-    "command": r"-[vV]( [\w.+-]+)+",
-    "docker": r"(ps|images)( -[aq]+| --all)*|inspect( \w[\w.-]*)+|logs( \w[\w.-]*)",
-    "free": r"(-[bkmght]+( -[bkmght]+)*)?",
-    "git": r"branch( -[arv]+| --(all|remotes|list|show-current|sort=\S+)| --(no-)?(merged|contains)( \w\S*)?)*"
-    r"|tag( (-l|--list|--sort=\S+|--contains \w\S*))*|remote( (-v|--verbose))?|stash list|stash show( -p| --stat)*"
-    r"|config --get [\w.-]+|reflog( show)?( -n \d+)?|for-each-ref( refs/\S*)*|worktree list( --porcelain)?|--version",
-    "help": r"\w*",
-    "history": r"\d*",
-    "hostname": r"(-[fisdAI]+)?",
-    "ifconfig": r"\w*",
-    "ip": r"addr",
-    "locale": r"(-[am])?",
-    "lsof": r"(-[inPt]+( :\d+)?)?",
-    "netstat": r"(-[anltursi]+( -[anltursi]+)*)?",
-    "node": r"-v|--version",
-    "numfmt": r"(--(to|from)=\w+ )*[\d.]+\w?",
-    "pgrep": r"(-[lafx]+ )*[\w.]+",
-    "ps": r"((-[a-zA-DF-Z]+|[axu]+|\d+)( (-[a-zA-DF-Z]+|[axu]+|\d+))*)?",
-    "python": r"--version",
-    "python3": r"--version",
-    "sed": r"-n (\d+|\$)(,(\+?\d+|\$))?p( [\w/~.]\S*)+",
-    "sleep": r"[\d.]+[smh]?",
-    "ss": r"(-[tulpnar46]+( -[tulpnar46]+)*)?",
-    "tput": r"cols|lines|colors|bold|sgr0",
-    "uptime": r"(-[ps]+)?",
-    "users": r"",
-}
+_TABLE = Path(__file__).with_name("forms.txt").read_text("utf-8").splitlines()
+FORMS = dict(line.split(" => ") for line in _TABLE if " => " in line and not line.startswith("#"))
+_FIND_FLAGS, _FIND_TEXTS = (frozenset(FORMS.pop(f"find {name}").split()) for name in ("flags", "texts"))
 """Programs that read when they are called like this, by what follows their name."""
 _WRAPPERS = {"builtin": 1, "command": 1, "xargs": 1, "timeout": 2}
 """Programs that run another one, and how many words it takes to get there; what they run is looked at by itself."""
@@ -210,20 +184,6 @@ def _form_files(name: str, words: list[str]) -> list[str] | None:
 
 # -- `find` ----------------------------------------------------------------------------------------------------------
 
-_FIND_FLAGS = frozenset(
-    """
-    -H -L -P -O0 -O1 -O2 -O3 -empty -readable -writable -executable -depth -d -xdev -mount -prune -print -print0
-    -ls -quit -not ! -a -and -o -or ( ) , -true -false -follow -daystart -noleaf -nouser -nogroup -warn -nowarn
-    -ignore_readdir_race -noignore_readdir_race
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
-_FIND_TEXTS = frozenset(
-    """
-    -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -mmin
-    -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -printf -lname
-    -ilname -fstype -used
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
 _FIND_FILES = re.compile(r"-(?:newer|anewer|cnewer|samefile|newer[aBcm][aBcm])")
 
 
