@@ -148,7 +148,7 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
             if command in _PUSHES:
                 yield from judge(push)
                 yield from [_unsure(push)] * configures
-            elif (meant := _alias(place, command)) is not None:
+            elif command and (meant := read_git_config(place).get(f"alias.{command.lower()}")) is not None:
                 yield from _expanded_alias(meant, push, judge, depth)
             elif configures and command != "config":
                 yield _unsure(push)
@@ -160,11 +160,6 @@ def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
         return any("mirror" in word for word in words)
     named = any(word.lower().startswith(_DECIDING_SETTINGS) for word in words)
     return command == "config" and (named or "--edit" in words or "-e" in words) and not set(words) & _READS_SETTINGS
-
-
-def _alias(folder: str, command: str | None) -> str | None:
-    """What the repository's or the user's settings make of a command that git does not have itself."""
-    return read_git_config(folder).get(f"alias.{command.lower()}") if command else None
 
 
 def _expanded_alias(meant: str, push: _Push, judge: _Judge, depth: int) -> Iterator[_Finding]:

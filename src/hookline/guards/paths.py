@@ -57,11 +57,9 @@ class Fence(msgspec.Struct, frozen=True):
 
     def holds(self, path: str) -> bool:
         """Whether a resolved path is one of the folders or lies in one, whatever its case where case does not count."""
-        return inside_any(path, self.folders) or self._by_identity(path)
-
-    def _by_identity(self, path: str) -> bool:
-        """Compare folders by what they are, for file systems where two spellings are one folder."""
-        roots = {identity(folder) for folder in self.folders} - {None}
+        if inside_any(path, self.folders):
+            return True
+        roots = {identity(folder) for folder in self.folders} - {None}  # where two spellings are one folder
         return any(identity(str(parent)) in roots for parent in (Path(path), *Path(path).parents))
 
 
@@ -95,8 +93,8 @@ def stay_inside(
     """
     check_undecided(undecided)
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
-    guard = StayInside(root, folders, read=read, undecided=undecided, confine=checked_confine(confine), name=name)
-    guard.show, guard.unprotect = _real(show), _real(unprotect)
+    answer = {"ask": ask, "deny": deny}[undecided]
+    guard = StayInside(root, folders, read, answer, checked_confine(confine), name, _real(show), _real(unprotect))
     after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)
     judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
     return [
@@ -111,28 +109,18 @@ def _real(paths: Iterable[str | Path]) -> tuple[str, ...]:
     return tuple(os.path.realpath(os.path.expanduser(str(path))) for path in given)
 
 
-class StayInside:
+class StayInside(msgspec.Struct, eq=False):
     """The guard behind `stay_inside`: remembers where each session began, so that `cd` does not move the fence."""
 
+    root: str | Path | None
+    also: tuple[str | Path, ...]
+    read: bool
+    answer: Callable[[str], Reply]
+    confine: Confine
+    name: str
     show: tuple[str, ...] = ()
     unprotect: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        root: str | Path | None,
-        also: tuple[str | Path, ...],
-        *,
-        read: bool,
-        undecided: Undecided,
-        confine: Confine = None,
-        name: str = "paths.stay_inside",
-    ) -> None:
-        self._root = root
-        self._also = also
-        self._answer = {"ask": ask, "deny": deny}[undecided]
-        self._read = read
-        self._confine, self._name = confine, name
-        self._begun: dict[str, str] = {}
+    begun: dict[str, str] = {}
 
     async def begin(self, event: SessionStart, ctx: Context) -> None:
         """Remember the folder the session began in."""
@@ -143,21 +131,21 @@ class StayInside:
         fence = self._fence(event, ctx)
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
-        guess = not self._read and seems_to_read(event.tool_name)
+        guess = not self.read and seems_to_read(event.tool_name)
         read = [path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS]
         if secret := self._secret(read, event.cwd):
             return deny(secret)
-        for field, path in paths_of(event, read=self._read):
+        for field, path in paths_of(event, read=self.read):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
             if found.problem and not found.doubt and not guess:
                 return deny(found.problem)
             if found.problem:
-                doubt = self._answer(found.problem)
+                doubt = self.answer(found.problem)
             elif found.leads != path and event.tool_input.get(field) == path and field in _rewritten(event.tool_name):
                 changed[field] = found.leads
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
-        confined = sandboxing.applies_to(event, self._confine)
+        confined = sandboxing.applies_to(event, self.confine)
         texts = [sandboxing.line_of(event)] if confined else [line.text for line in shell_lines(event)]
         judge_lines = self._judge_held if confined else self._judge_lines
         line = await run_off_loop(texts, lambda: judge_lines(event, fence), disk=not confined)
@@ -190,31 +178,31 @@ class StayInside:
             if _PATH.fullmatch(text) and _is_there(os.path.join(event.cwd, os.path.expanduser(text))):
                 found = judged(text, event.cwd, fence, write=False)
                 if found.problem:
-                    return self._answer(found.problem)
+                    return self.answer(found.problem)
         return None
 
     async def look_again(self, event: PostToolUse | PostToolUseFailure, ctx: Context) -> Reply | None:
         """Find a path that led inside when it was judged, and outside when it was written; tell what was refused."""
-        if sandboxing.wanted(self._confine) and event.tool_name == sandboxing.TOOL:
-            return sandboxing.afterwards(event, self._name)
+        if sandboxing.wanted(self.confine) and event.tool_name == sandboxing.TOOL:
+            return sandboxing.afterwards(event, self.name)
         fence = self._fence(event, ctx)
-        for _, path in paths_of(event, read=self._read):
+        for _, path in paths_of(event, read=self.read):
             found = judged(path, event.cwd, fence, write=False)
             if found.problem:
                 return stop(f"it was changed while it was written: {found.problem}")
         return None
 
     def _fence(self, event: Any, ctx: Context) -> Fence:
-        folder = str(self._root) if self._root is not None else self._project(event, ctx)
-        return Fence(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in (folder, *self._also)))
+        folder = str(self.root) if self.root is not None else self._project(event, ctx)
+        return Fence(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in (folder, *self.also)))
 
     def _project(self, event: Any, ctx: Context) -> str:
         known = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR")
         if known:
             return known
-        if event.session_id not in self._begun and len(self._begun) >= _MOST_SESSIONS:
-            del self._begun[next(iter(self._begun))]
-        return self._begun.setdefault(event.session_id, event.cwd or os.getcwd())
+        if event.session_id not in self.begun and len(self.begun) >= _MOST_SESSIONS:
+            del self.begun[next(iter(self.begun))]
+        return self.begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
     def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
         cwd = line_folder(event)
@@ -229,12 +217,12 @@ class StayInside:
             if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
         line = sandboxing.line_of(event)
-        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, []) if self._read else "")
+        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, []) if self.read else "")
         return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
         folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
-        policy = Policy(folders, read=folders if self._read else None, write_guard=self._name)
+        policy = Policy(folders, read=folders if self.read else None, write_guard=self.name)
         policy.show, policy.unprotect, policy.protect = self.show, self.unprotect, sandboxing.own_places(folders)
         return sandboxing.hold(event, policy)
 
@@ -247,14 +235,14 @@ class StayInside:
                 one = judged(path, cwd, fence, write=False)
                 if one.problem:
                     return deny(one.problem)
-        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, doubts) if self._read else "")
+        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, doubts) if self.read else "")
         if problem:
             return deny(problem)
         if matches.exhausted:
             doubts.append("its wildcards stand for more files than can be looked at")
         if doubts:
-            does = "reads and writes" if self._read else "writes"
-            return self._answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
+            does = "reads and writes" if self.read else "writes"
+            return self.answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
         return None
 
     def _judge_reads(self, line: str, cwd: str, fence: Fence, doubts: list[str]) -> str:

@@ -166,7 +166,9 @@ class ExitWatch:
         code = self._process.poll()
         if code is not None:
             self._over = True
-            self._no_longer()
+            if self._pidfd is not None:
+                self._loop.remove_reader(self._pidfd)
+                os.close(self._pidfd)
             _tell(self.ended, code)
         elif self._pidfd is None:
             self._from_now_on()
@@ -180,11 +182,6 @@ class ExitWatch:
             threading.Thread(target=self._wait, name=f"hookline-wait-{self._process.pid}", daemon=True).start()
         else:
             self._loop.add_reader(self._pidfd, self.look)
-
-    def _no_longer(self) -> None:
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
 
     def _wait(self) -> None:
         code = self._process.wait()

@@ -21,7 +21,12 @@ def claim_stdout() -> BinaryIO:
     if hasattr(sys.stdout, "reconfigure"):  # while it is what it was opened for: it may seek in a file, not in a pipe
         sys.stdout.reconfigure(errors="backslashreplace")  # a hook's umlaut is not worth a crash
     kept = os.dup(_STDOUT)  # not inherited by programs that hooks start
-    _point_at_stderr()
+    try:
+        os.dup2(_STDERR, _STDOUT)
+    except OSError:  # stderr is closed: it will not be read
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, _STDOUT)
+        os.close(nowhere)
     return os.fdopen(kept, "wb")
 
 
@@ -35,12 +40,3 @@ def borrowed_stdout() -> Iterator[None]:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
             os.dup2(kept.fileno(), _STDOUT)
-
-
-def _point_at_stderr() -> None:
-    try:
-        os.dup2(_STDERR, _STDOUT)
-    except OSError:  # stderr is closed: it will not be read
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, _STDOUT)
-        os.close(nowhere)

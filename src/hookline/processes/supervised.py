@@ -77,7 +77,10 @@ class Lines:
 
     def _next(self) -> bytes | None:
         """The next line that holds something."""
-        while not self._through():
+        while True:
+            code = None if self._child is None else self._child.code
+            if code == 0 or (code is not None and is_terminal(self._source)):
+                return None  # the child has finished on purpose: no more answers are waited for
             line, newline, rest = self._read.partition(b"\n")
             if newline or (self._ended and line):
                 self._read = rest
@@ -87,12 +90,6 @@ class Lines:
                 return None
             else:
                 self._listen()
-        return None
-
-    def _through(self) -> bool:
-        """Whether the child has finished on purpose, and no more answers are waited for."""
-        code = None if self._child is None else self._child.code
-        return code == 0 or (code is not None and is_terminal(self._source))
 
     def _listen(self) -> None:
         """Wait for more to answer, and hear meanwhile what the child has to say."""

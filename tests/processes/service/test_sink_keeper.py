@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.main import main
-from hookline.processes.service.keepers import SinkKeeper
+from hookline.processes.service.keepers import keep_sink
 from hookline.processes.service.pool import Log
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.push import push_states
@@ -37,7 +37,7 @@ def test_a_sink_in_the_settings_is_pushed_to(home: Path, capsys: pytest.CaptureF
     log.path.parent.mkdir(parents=True)
     log.append([{"n": 1}, {"n": 2}])
     settings(home, {})
-    keeper = SinkKeeper(str(state), said, str(home))
+    keeper = keep_sink(str(state), said, str(home))
     keeper._look()
     assert keeper.status()["pid"] is None
 
@@ -78,7 +78,7 @@ def test_settings_that_cannot_be_understood_are_told(home: Path) -> None:
     said = Log(str(home / "service.log"))
     state = home / "state" / "hookline"
     settings(home, {"sink": "ftp://nowhere"})
-    keeper = SinkKeeper(str(state), said, str(home))
+    keeper = keep_sink(str(state), said, str(home))
     keeper._look()
     assert keeper.process is not None
     assert keeper.process.stdin is not None

@@ -87,7 +87,8 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return "text"
         if "\n" in text or len(text) > _LONGEST_FIELD or len(text.split()) > _MOST_FIELD_WORDS or words & row("prose"):
             return "text"
-        if not path and not _is_one_value(tool, text):
+        names_value = set(tokens(tool)) & (row("to") | row("ids"))  # `get_iban`, `find_user_id`
+        if not path and (re.search(r"\s", text.strip()) or not names_value):
             return "text"
         is_third = words & row("third") if rule.third is None else last in rule.third
         if is_third or (self.strict and rule.reads != "fields" and not set(tokens(tool)) & row("directory")):
@@ -146,11 +147,6 @@ def is_document(tool: str, arguments: Mapping[str, Any], *, text: bool = False) 
         return True
     named = any(_DOCUMENT_ARGUMENT.search("_".join(tokens(name))) for name in arguments)
     return named or (not tool.startswith("mcp__") and tool in row("document_tools"))
-
-
-def _is_one_value(tool: str, text: str) -> bool:
-    """Whether a bare result is the one value that the tool's name speaks of: `get_iban`, `find_user_id`."""
-    return not re.search(r"\s", text.strip()) and bool(set(tokens(tool)) & (row("to") | row("ids")))
 
 
 def read_config(file: str | Path, **given: Any) -> FlowConfig:

@@ -249,17 +249,14 @@ def removal(line: str, *, cwd: str, home: str) -> tuple[Reach, str] | None:
     for command in parse_line(line).commands:
         if not command.words or posixpath.basename(command.words[0]) != "rm":
             continue
-        for word in _operands(command.words[1:]):
+        words = command.words[1:]
+        at = words.index("--") if "--" in words else len(words)
+        for word in (*(word for word in words[:at] if not word.startswith("-")), *words[at + 1 :]):
             reach = _reach(word, cwd, home)
             if reach == "system":
                 return reach, word
             found = found or (("here", word) if reach else None)
     return found
-
-
-def _operands(words: tuple[str, ...]) -> list[str]:
-    at = words.index("--") if "--" in words else len(words)
-    return [word for word in words[:at] if not word.startswith("-")] + list(words[at + 1 :])
 
 
 def _reach(word: str, cwd: str, home: str) -> Reach | None:

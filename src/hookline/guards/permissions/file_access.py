@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from hookline.core.files import identity, other_names
 from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, canonical
 from hookline.core.paths import absolute, from_root
-from hookline.core.shell import ShellLine, SimpleCommand, parse_line, writes
+from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.core.shell.programs.table import ParsedOptions, known, lists, names, program
 from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
@@ -307,7 +307,9 @@ def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
         files = _edited(part, bases, folders)
         fine = files is not None or reads(part, bases, folders, writing=True)
         written = [*(files or ()), *_redirected(part, bases, folders)]
-        if not fine or None in written or any(_below(str(path), filled) for path in written):
+        # what the same line has just put there may be links
+        led = any(str(path).startswith(f"{folder}/") for path in written for folder in filled)
+        if not fine or None in written or led:
             return False
         filled += written[-1:] if part.name in ("cp", "mv") else []
     return True
@@ -332,17 +334,15 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
         found = next(filter(None, (protected_file(word, folders, names) for word in _expanded(place, folders))), None)
         if found is not None:
             return found
-    unsure = changed.undecidable or changed.notes
-    mentioned = MENTION.findall(command.lower().translate(NO_QUOTES)) if unsure and _writes_somewhere(line) else ()
+    unsure = (changed.undecidable or changed.notes) and any(
+        part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands
+    )
+    mentioned = MENTION.findall(command.lower().translate(NO_QUOTES)) if unsure else ()
     return next((name for name in mentioned if name in names), None)
 
 
 NO_QUOTES = {ord(char): None for char in "'\"\\"}
 MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(SETS_UP))) + r")(?![\w.-])")
-
-
-def _writes_somewhere(line: ShellLine) -> bool:
-    return any(part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands)
 
 
 def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
@@ -358,11 +358,6 @@ def _expanded(word: str, folders: WorkingFolders) -> list[str]:
         return path_on_disk.could_be(word, folders.cwd)
     except path_on_disk.TooMany:
         return [word]
-
-
-def _below(path: str, filled: Sequence[str]) -> bool:
-    """Whether a path leads through what the same line has just put there, links perhaps."""
-    return any(path.startswith(f"{folder}/") for folder in filled)
 
 
 def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> list[str | None] | None:

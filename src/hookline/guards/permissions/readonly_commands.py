@@ -76,7 +76,9 @@ def reads(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders, *,
     if any(redirect.writes for redirect in part.redirects) and not writing:
         return False
     inputs = [redirect for redirect in part.redirects if redirect.op == "<"]
-    if not all(each.known and _inside(each.target, bases, folders) for each in inputs):
+    targets = [each.target for each in inputs]
+    known = bool(bases) and all(each.known for each in inputs)
+    if inputs and not (known and all(_files_inside(targets, base, folders) for base in bases)):
         return False
     if part.name in names("harmless") or (part.name == "printf" and _prints(part)) or (not writing and _wraps(part)):
         return True
@@ -94,10 +96,6 @@ def _prints(part: SimpleCommand) -> bool:
 def _wraps(part: SimpleCommand) -> bool:
     steps = _WRAPPERS.get(part.name)
     return part.wraps and steps is not None and not any(word.startswith("-") for word in part.words[1 : steps + 1])
-
-
-def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
-    return bool(bases) and all(_files_inside([word], base, folders) for base in bases)
 
 
 def _reads_from(part: SimpleCommand, base: str, folders: WorkingFolders) -> bool:

@@ -138,7 +138,8 @@ def start(entry: str, *, now: bool = False) -> bool:
     if lock is None:
         return False
     try:
-        if not now and _just_tried(lock):
+        found = os.fstat(lock)
+        if not now and found.st_size > 0 and 0 <= time.time() - found.st_mtime < PAUSE:  # just tried
             return False
         os.pwrite(lock, b"starting\n", 0)
         _launch(name, lock, entry)
@@ -190,11 +191,6 @@ def _take_lock(name: str, folder: int) -> int | None:
         except FileNotFoundError:
             pass
         os.close(fd)
-
-
-def _just_tried(lock: int) -> bool:
-    found = os.fstat(lock)
-    return found.st_size > 0 and 0 <= time.time() - found.st_mtime < PAUSE
 
 
 def _launch(name: str, lock: int, entry: str) -> None:

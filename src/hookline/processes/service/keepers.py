@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from hookline.core.interpreter import hookline_argv
@@ -94,14 +95,12 @@ LOOK = 5.0
 
 
 class WantedProcess(KeptProcess):
-    """A process that runs while files say that it is wanted."""
+    """A process that runs while files say that it is wanted; `unwanted` is what the log says when they no longer do."""
 
-    unwanted = ""
-
-    @property
-    def wanted(self) -> bool:
-        """Whether it is, now."""
-        raise NotImplementedError
+    def __init__(self, what: str, words: tuple[str, ...], errors: str, env: dict[str, str], log: Log, *,
+                 wanted: Callable[[], bool], unwanted: str) -> None:  # fmt: skip
+        super().__init__(what, words, errors, env, log)
+        self.wanted, self.unwanted = wanted, unwanted
 
     async def run(self) -> None:
         """Look, start and start again until cancelled; then end the child."""
@@ -114,81 +113,59 @@ class WantedProcess(KeptProcess):
 
     def _look(self) -> None:
         self.has_ended()
-        if self.wanted and self.process is None:
+        wanted = self.wanted()
+        if wanted and self.process is None:
             self.start()
-        elif not self.wanted and self.process is not None:
+        elif not wanted and self.process is not None:
             self.log(self.unwanted)
             self.end()
 
 
-class LeafKeeper(WantedProcess):
-    """The connection of one state folder, while that folder says that this machine is in a fleet."""
+def keep_leaf(state: str, log: Log) -> WantedProcess:
+    """The connection of one state folder, while it says that this machine is in a fleet and is its user's to write."""
 
-    unwanted = "fleet: this machine has left its fleet"
-
-    def __init__(self, state: str, log: Log) -> None:
-        words = ("fleet", "run", "--until-eof")
-        super().__init__("fleet: the connection", words, f"{state}/fleet/leaf.log", environment(state), log)
-        self.state = state
-
-    @property
-    def wanted(self) -> bool:
-        """Whether this machine is in a fleet, and the folder is this user's alone to write."""
+    def wanted() -> bool:
         try:
-            found = os.stat(f"{self.state}/fleet/machine.json")
+            found = os.stat(f"{state}/fleet/machine.json")
         except OSError:
             return False
         return found.st_uid == os.getuid() and not found.st_mode & 0o022
 
-    def status(self) -> dict[str, Any]:
-        """Which folder, which process, since when."""
-        return {"state": self.state, **super().status()}
+    words = ("fleet", "run", "--until-eof")
+    return WantedProcess("fleet: the connection", words, f"{state}/fleet/leaf.log", environment(state), log,
+                         wanted=wanted, unwanted="fleet: this machine has left its fleet")  # fmt: skip
 
 
-class SinkKeeper(WantedProcess):
+def keep_sink(state: str, log: Log, home: str = "") -> WantedProcess:
     """Pushes the log of one state folder while the user's or the administrator's settings name a `sink`."""
+    home = home or pwd.getpwuid(os.getuid()).pw_dir
 
-    unwanted = "push: no sink is named any more"
+    def wanted() -> bool:
+        for path in (f"{home}/.claude/settings.json", "/etc/claude-code/managed-settings.json"):
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                if b'"sink"' in file.read(1 << 20):  # what it is, the process reads itself
+                    return True
+        return False
 
-    def __init__(self, state: str, log: Log, home: str = "") -> None:
-        words, home = ("audit", "push", "--follow", "--until-eof"), home or pwd.getpwuid(os.getuid()).pw_dir
-        super().__init__("push: the audit log's way out", words, f"{state}/push.log", environment(state, home), log)
-        self._settings = (f"{home}/.claude/settings.json", "/etc/claude-code/managed-settings.json")
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a sink is named; what it is, the process reads itself."""
-        return any(b'"sink"' in _contents(path) for path in self._settings)
+    words = ("audit", "push", "--follow", "--until-eof")
+    return WantedProcess("push: the audit log's way out", words, f"{state}/push.log", environment(state, home), log,
+                         wanted=wanted, unwanted="push: no sink is named any more")  # fmt: skip
 
 
-class CrewKeeper(WantedProcess):
+def keep_crew(name: str, state: str, log: Log) -> WantedProcess:
     """Keeps a crew for the confined lines of other programs, once a guard has had a line confined for one."""
 
-    unwanted = "confined lines: no line is confined any more"
+    def wanted() -> bool:
+        return sys.platform == "linux" and os.path.isdir(f"{state}/confine")
 
-    def __init__(self, name: str, state: str, log: Log) -> None:
-        words = ("confine", "--lines", f"{address.folder()}/{name}.lines")
-        super().__init__("confined lines: the crew", words, f"{state}/lines.log", environment(state), log)
-        self._calls = f"{state}/confine"
-
-    @property
-    def wanted(self) -> bool:
-        """Whether lines have been confined here."""
-        return sys.platform == "linux" and os.path.isdir(self._calls)
+    words = ("confine", "--lines", f"{address.folder()}/{name}.lines")
+    return WantedProcess("confined lines: the crew", words, f"{state}/lines.log", environment(state), log,
+                         wanted=wanted, unwanted="confined lines: no line is confined any more")  # fmt: skip
 
 
-def _contents(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(1 << 20)
-    except OSError:
-        return b""
-
-
-def keepers(state: str, log: Log) -> tuple[list[LeafKeeper], list[SinkKeeper]]:
-    """Those for the user's usual state folder, and for another, if the command that started the service uses one."""
-    folders = [folder for folder in dict.fromkeys((usual_state(), state)) if os.path.isabs(folder)]
-    return [LeafKeeper(folder, log) for folder in folders], [SinkKeeper(folder, log) for folder in folders]
+def state_folders(state: str) -> list[str]:
+    """The user's usual state folder, and another one, if the command that started the service uses one."""
+    return [folder for folder in dict.fromkeys((usual_state(), state)) if os.path.isabs(folder)]
 
 
 def usual_state() -> str:
@@ -240,9 +217,9 @@ class InboxKeeper(KeptProcess):
             listener.listen(64)
             try:
                 while True:
-                    asked = loop.create_future()
-                    loop.add_reader(listener, _settle, asked)
-                    await asked
+                    asked = asyncio.Event()
+                    loop.add_reader(listener, asked.set)
+                    await asked.wait()
                     loop.remove_reader(listener)
                     begun = time.monotonic()
                     self.start(listener.fileno())
@@ -255,8 +232,3 @@ class InboxKeeper(KeptProcess):
                 self.end()
                 with contextlib.suppress(OSError):
                     os.unlink(self.path)
-
-
-def _settle(asked: asyncio.Future[None]) -> None:
-    if not asked.done():
-        asked.set_result(None)

@@ -20,7 +20,14 @@ from typing import Any, NamedTuple
 
 from hookline.processes.fork_server import Inspection, Stamps
 from hookline.processes.service import address, frames
-from hookline.processes.service.keepers import CrewKeeper, InboxKeeper, LeafKeeper, SinkKeeper, keepers
+from hookline.processes.service.keepers import (
+    InboxKeeper,
+    WantedProcess,
+    keep_crew,
+    keep_leaf,
+    keep_sink,
+    state_folders,
+)
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
 
 IDLE = 15 * 60.0
@@ -51,11 +58,10 @@ class Service:
         self.name, self.log = name, log
         self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(entry, log)
-        self.leaves: list[LeafKeeper]
-        self.sinks: list[SinkKeeper]
-        self.leaves, self.sinks = keepers(state, log)
+        self.leaves: dict[str, WantedProcess] = {folder: keep_leaf(folder, log) for folder in state_folders(state)}
+        self.sinks: list[WantedProcess] = [keep_sink(folder, log) for folder in self.leaves]
         self.inbox: InboxKeeper = InboxKeeper(name, home, state, log)
-        self.crew: CrewKeeper = CrewKeeper(name, state, log)
+        self.crew: WantedProcess = keep_crew(name, state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
         self.declined: int = 0
@@ -75,7 +81,7 @@ class Service:
         try:
             self.log(f"started, pid {os.getpid()}, protocol {frames.PROTOCOL}, {sys.executable}")
             loop.add_reader(listener, self._accept, listener)
-            kept = (*self.leaves, *self.sinks, self.crew)
+            kept = (*self.leaves.values(), *self.sinks, self.crew)
             keeping = [loop.create_task(run()) for run in (*(one.run for one in kept), self.inbox.run)]
             await self._until_done()
         finally:
@@ -108,7 +114,7 @@ class Service:
                 left <= 0
                 and not self.pool.busy
                 and not self.inbox.running
-                and not any(one.wanted for one in (*self.leaves, *self.sinks))
+                and not any(one.wanted() for one in (*self.leaves.values(), *self.sinks))
             ):
                 self.log(f"no event in {IDLE / 60:.0f} minutes")
                 return
@@ -229,7 +235,7 @@ class Service:
             "python": sys.executable,
             "socket": os.path.abspath(self.path),
             "inbox": self.inbox.status(),
-            "fleet": [leaf.status() for leaf in self.leaves if leaf.wanted],
+            "fleet": [{"state": state, **leaf.status()} for state, leaf in self.leaves.items() if leaf.wanted()],
             **self.pool.status(),
         }
 

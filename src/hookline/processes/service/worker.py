@@ -180,7 +180,7 @@ class Spare:
         self._get_ready(asked)
         while True:
             message, fds = self.worker.next_request(8 + frames.ASKED, 2)
-            self._release_idle_slot()
+            fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)  # it does not wait any more
             if not self.answered:
                 os.setpgid(0, 0)
             self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
@@ -206,9 +206,6 @@ class Spare:
                 self.slot = slot
                 return True
         return False
-
-    def _release_idle_slot(self) -> None:
-        fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)
 
     # ---- around an event
 
