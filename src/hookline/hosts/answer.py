@@ -2,7 +2,7 @@
 
 Two rules hold for every host, so they are written here and nowhere else. What cannot be judged is refused: an event
 that cannot be read, hooks that cannot be asked, an answer that cannot be written. And `stop` on a gate is also a deny,
-because a host that only hears "stop" may run the tool first and stop then (Claude Code does: `STOP_RUNS_THE_TOOL`).
+because a host that only hears "stop" may run the tool first and stop then (Claude Code: FACTS.md, sdk_continue_false).
 """
 
 from __future__ import annotations

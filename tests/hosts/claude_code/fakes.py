@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from hookline.hosts.claude_code.messages import (
+    MESSAGES,
     ControlRequest,
     Failure,
     HookCallback,
     Initialize,
     Message,
+    OtherMessage,
     Received,
     Sendable,
     Success,
     UserMessage,
-    message,
 )
 from hookline.hosts.claude_code.process import PeerExit, Receiver
 from hookline.hosts.claude_code.protocol import Connection
 
 TODAY = {"hooks_applied": True, "hook_on_failure_supported": True, "claude_code_version": "2.1.325"}
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}
+
+
+def message(data: Mapping[str, Any]) -> Message:
+    """A message of the conversation from its fields; `type` says which."""
+    kind = str(data.get("type", ""))
+    return MESSAGES.get(kind, OtherMessage)(kind, msgspec.json.encode(data))
 
 
 class FakeCli:

@@ -38,10 +38,9 @@ from hookline.hosts.claude_code.messages import (
     SetModel,
     SetPermissionMode,
     Success,
-    message,
 )
 from hookline.replies import Reply, allow, ask, context, deny, keep_going, rewrite, specific, stop
-from tests.hosts.claude_code.fakes import RESULT, TODAY, FakeCli
+from tests.hosts.claude_code.fakes import RESULT, TODAY, FakeCli, message
 
 BASH = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
 

@@ -17,8 +17,8 @@ from hookline.hosts.claude_code.messages import (
     Success,
     SystemMessage,
     UserMessage,
-    message,
 )
+from tests.hosts.claude_code.fakes import message
 
 SPOKEN = [
     {"type": "text", "text": "a"},

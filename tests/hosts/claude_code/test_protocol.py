@@ -44,9 +44,9 @@ from hookline.hosts.claude_code.messages import (
     Success,
     UserMessage,
     Violation,
-    message,
 )
 from hookline.hosts.claude_code.protocol import Connection, PendingRequests, Role
+from tests.hosts.claude_code.fakes import message
 
 TRANSCRIPT = [json.loads(line) for line in (Path(__file__).parent / "transcript.jsonl").read_text().splitlines()]
 TO_HOST = [json.dumps(step["msg"]).encode() + b"\n" for step in TRANSCRIPT if step["dir"] == "cli->host"]

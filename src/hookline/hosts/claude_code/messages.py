@@ -288,11 +288,5 @@ MESSAGES: Mapping[str, type[Message]] = {
 }
 
 
-def message(data: Mapping[str, Any]) -> Message:
-    """A message of the conversation from its fields; `type` says which."""
-    kind = str(data.get("type", ""))
-    return MESSAGES.get(kind, OtherMessage)(kind, msgspec.json.encode(data))
-
-
 Received = ControlRequest | Success | Failure | ControlCancel | KeepAlive | Message | Violation
 Sendable = ControlRequest | Success | Failure | ControlCancel | KeepAlive | Message

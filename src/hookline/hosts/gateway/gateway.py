@@ -257,9 +257,13 @@ class Gateway:
     async def from_server(self, message: Message) -> None:
         """Take a message of the server's."""
         method, key = message.get("method"), wire.id_of(message)
-        if method is None:
-            if not self._own.take(key, message):
-                self._server_answered(key, message)
+        waiting = self._open.get(key)
+        if method is None and self._own.take(key, message):
+            return
+        if method is None and key is not None and waiting is not None and waiting.work is None:
+            waiting.work = self._start(self._return(key, waiting, message))
+        elif method is None:
+            log.warning("the server answered `%s`, which was not asked", key)
         elif "id" in message:
             if key is not None:
                 await self._questions.asked(key, message)
@@ -267,13 +271,6 @@ class Gateway:
             if method == "notifications/tools/list_changed":
                 self._tools.forget()
             await self._to_client(message)
-
-    def _server_answered(self, key: Id | None, message: Message) -> None:
-        waiting = self._open.get(key)
-        if key is None or waiting is None or waiting.work is not None:
-            log.warning("the server answered `%s`, which was not asked", key)
-        else:
-            waiting.work = self._start(self._return(key, waiting, message))
 
     async def _return(self, key: Id, waiting: OpenRequest, message: Message) -> None:
         """Judge an answer where it has to be, and hand it to the client."""

@@ -227,7 +227,8 @@ class CallJudge:
         if call.by_host and self._host is not None and self._host.sees_results:
             return {**message, "result": wire.add_notes(value, call.notes)}
         if value.get("isError"):
-            reply = await self._judge(PostToolUseFailure, **event, error=wire.text_of(value))
+            text = "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
+            reply = await self._judge(PostToolUseFailure, **event, error=text)
         else:
             reply = await self._judge(PostToolUse, **event, tool_response=value)
         if reply.output is not msgspec.UNSET:

@@ -102,11 +102,6 @@ def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def text_of(value: Mapping[str, Any]) -> str:
-    """The texts of a result."""
-    return "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
-
-
 def as_header(value: Any) -> str:
     """A value as a header; what a header cannot hold is encoded."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
