@@ -22,12 +22,11 @@ from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
-from hookline.hosts.gateway.gateway import Gateway
-from hookline.hosts.gateway.judging import HostNotes, Send
+from hookline.hosts.gateway.gateway import Gateway, ServerConnection, ServerProgram, Upstream
+from hookline.hosts.gateway.gateway import run as serve
+from hookline.hosts.gateway.judging import HostNotes
 from hookline.hosts.gateway.messages import request
-from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, diff
-from hookline.hosts.gateway.transport import ServerConnection, ServerProgram, Upstream
-from hookline.hosts.gateway.transport import run as serve
+from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, Send, diff
 from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:

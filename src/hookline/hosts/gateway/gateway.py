@@ -2,40 +2,44 @@
 
 A tool call is PreToolUse, its result PostToolUse; what the server asks of the user or of the model is an event, too.
 Everything else passes as it is. A call that cannot be judged is refused, a result that cannot be judged is withheld.
+The client is on stdio, or at an address (`listen`); the server is a program on pipes, or at an address (`http`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import Coroutine, Mapping
+import select
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any
+from shutil import which
+from typing import Any, Protocol
 
 import msgspec
 
 from hookline.core.engine.engine import FiresAsync
-from hookline.errors import ConfigError
-from hookline.events import SessionEnd
+from hookline.display import one_line
+from hookline.errors import ConfigError, EventError
+from hookline.events import SessionEnd, SessionStart
 from hookline.hosts.gateway import messages as wire
-from hookline.hosts.gateway.judging import CallJudge, HostNotes, Judge, Send, ServerCall, ServerQuestions
+from hookline.hosts.gateway.judging import CallJudge, HostNotes, Judge, ServerCall, ServerQuestions
 from hookline.hosts.gateway.messages import Id, Message
-from hookline.hosts.gateway.pins import Pins, definitions_in, offer
+from hookline.hosts.gateway.pins import LoginNeeded, OwnRequests, Pins, Send, ToolList, offer
+from hookline.processes.loop import read_lines
+from hookline.processes.service.client import write_all
+from hookline.processes.spawn import Child, ProcessSpec, spawn
+from hookline.processes.tree import Group, new_marker
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
-_LIST_SECONDS = 60.0
-_MOST_PAGES = 100
-_MOST_LISTS = 5
 _DESCRIBES = ("initialize", "server/discover", "tools/list")
-
-
-class LoginNeeded(Exception):
-    """The server wants a login before it lists its tools: its error, which says so to the client."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(str(error.get("message")))
-        self.error = error
+_AT_ONCE = 4096
+"""What a pipe that can be written to takes without waiting."""
+_GRACE = 2.0
+_LAST_ANSWERS = 10.0
 
 
 class OpenRequest(msgspec.Struct, eq=False):
@@ -45,77 +49,6 @@ class OpenRequest(msgspec.Struct, eq=False):
     params: dict[str, Any]
     call: ServerCall | None = None
     work: asyncio.Task[None] | None = None
-
-
-class OwnRequests:
-    """What the gateway itself asks the client or the server; no id of theirs can be one of its own."""
-
-    def __init__(self, server: str) -> None:
-        self._server = server
-        self._prefix = f"hookline-{os.urandom(6).hex()}-"
-        self._waiting: dict[Id, asyncio.Future[Message]] = {}
-
-    async def ask(self, send: Send, method: str, params: Mapping[str, Any], seconds: float) -> Message:
-        """The answer; none in time is a `ConfigError`."""
-        key = f"{self._prefix}{os.urandom(6).hex()}"
-        self._waiting[key] = asyncio.get_running_loop().create_future()
-        try:
-            await send(wire.request(key, method, params))
-            return await asyncio.wait_for(self._waiting[key], seconds)
-        except TimeoutError:
-            raise ConfigError(self._server, f"no answer to `{method}` within {seconds:g} s") from None
-        finally:
-            self._waiting.pop(key, None)
-
-    def take(self, key: Id | None, message: Message) -> bool:
-        """Whether this answers one of ours."""
-        waiting = self._waiting.get(key) if key is not None else None
-        if waiting is not None and not waiting.done():
-            waiting.set_result(message)
-        return waiting is not None
-
-
-class ToolList:
-    """The server's tools, listed before they are used: a client may call from a list that it remembers."""
-
-    def __init__(self, own: OwnRequests, to_server: Send, pins: Pins, server: str) -> None:
-        self._own, self._to_server, self._pins, self._server = own, to_server, pins, server
-        self._listing: asyncio.Task[None] | None = None
-
-    def forget(self) -> None:
-        """The server says that they have changed, or is gone."""
-        if self._listing is not None and not self._listing.done():
-            self._listing.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._listing = None
-
-    async def ensure(self, params: Mapping[str, Any]) -> None:
-        """Compare them with the pins, once for all who ask; `params` say in which era to list."""
-        for _ in range(_MOST_LISTS):
-            if self._listing is None or (self._listing.done() and self._listing.exception() is not None):
-                self._listing = asyncio.create_task(self._list(wire.meta_of(params)))
-            listing = self._listing
-            await asyncio.shield(listing)
-            if listing is self._listing:
-                return
-        raise ConfigError(self._server, "the server's tools change all the time")
-
-    async def _list(self, meta: dict[str, Any]) -> None:
-        about = {"_meta": {key: value for key, value in meta.items() if key != "progressToken"}} if meta else {}
-        tools: list[tuple[str, Any]] = []
-        cursor: dict[str, Any] = {}
-        for _ in range(_MOST_PAGES):
-            page = await self._own.ask(self._to_server, "tools/list", {**about, **cursor}, _LIST_SECONDS)
-            found = page.get("result")
-            failed = page.get("error")
-            if isinstance(failed, dict) and isinstance(failed.get("data"), dict) and "login" in failed["data"]:
-                raise LoginNeeded(failed)
-            if not isinstance(found, dict):
-                raise ConfigError(self._server, f"the server does not list its tools: {failed}")
-            tools += definitions_in(found)
-            if not found.get("nextCursor"):
-                return self._pins.observe(tools)
-            cursor = {"cursor": found["nextCursor"]}
-        raise ConfigError(self._server, f"the list of tools has more than {_MOST_PAGES} pages")
 
 
 class Gateway:
@@ -287,3 +220,164 @@ class Gateway:
             why = f"the result is withheld: it could not be judged: {problem}"
             message = wire.refused(key, waiting.params, why, is_call=waiting.call is not None)
         await self._answer(key, message)
+
+
+# -- a client and a server that are connected --------------------------------------------------------------------------
+
+
+class Upstream(Protocol):
+    """A server that can be reached; `receive` goes on until it is gone, `close` says how it ended."""
+
+    async def send(self, message: Message) -> None: ...
+
+    def receive(self) -> AsyncIterator[Message]: ...
+
+    async def close(self) -> str: ...
+
+
+class Pipe:
+    """The writing end of a pipe: whole lines, in order, without holding up the loop when the reader is slow."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._turn = asyncio.Lock()
+
+    async def send(self, message: Message) -> None:
+        """Write one message; a reader that has left misses it."""
+        data = wire.encode_message(message)
+        async with self._turn:
+            with contextlib.suppress(OSError):  # closed by its reader, or by us
+                if len(data) <= _AT_ONCE and sys.platform != "win32" and select.select([], [self._fd], [], 0)[1]:
+                    os.write(self._fd, data)
+                else:
+                    await asyncio.to_thread(write_all, self._fd, data)
+
+
+class ServerProgram:
+    """A server that is started here; what it writes to stderr goes to ours."""
+
+    def __init__(self, child: Child, marker: str) -> None:
+        self._child, self._group = child, Group(child.pid, marker)
+        for fd in (child.stdin, child.stdout, child.stderr):
+            os.set_blocking(fd, True)
+        self._pipe: Pipe | None = Pipe(child.stdin)
+        threading.Thread(target=_copy, args=(child.stderr, 2), daemon=True).start()
+
+    @classmethod
+    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> ServerProgram:
+        """Start it; one that cannot be started is a `ConfigError`."""
+        program = which(command[0], path=env.get("PATH")) or command[0]
+        spec = ProcessSpec(argv=(program, *command[1:]), env=env, marker=new_marker())
+        try:
+            return cls(await spawn(spec), spec.marker)
+        except OSError as problem:
+            raise ConfigError(one_line(command[0]), f"the server could not be started: {problem.strerror}") from None
+
+    async def send(self, message: Message) -> None:
+        """Write it a line."""
+        if self._pipe is not None:
+            await self._pipe.send(message)
+
+    async def receive(self) -> AsyncIterator[Message]:
+        """Its messages; what else it prints is said on stderr."""
+        with os.fdopen(self._child.stdout, "rb", buffering=0) as stdout:
+            async for line in read_lines(stdout.fileno(), wire.MOST_BYTES):
+                if len(line) > wire.MOST_BYTES:
+                    log.error("the server sent a message of more than %d bytes", wire.MOST_BYTES)
+                    return
+                try:
+                    messages = wire.read_messages(line)
+                except EventError:
+                    log.warning("the server printed: %s", one_line(line.decode(errors="replace"), 200))
+                    continue
+                for message in messages:
+                    yield message
+
+    async def close(self) -> str:
+        """Close its stdin, wait, then end it and all that it started."""
+        if self._pipe is not None:
+            self._pipe = None
+            os.close(self._child.stdin)
+        if self._child.look is not None:
+            self._child.look()
+        await asyncio.wait([self._child.exit], timeout=_GRACE)
+        await self._group.end(self._child.exit)
+        return f"the server has ended (exit code {await self._child.exit})"
+
+
+def _copy(source: int, sink: int) -> None:
+    with contextlib.suppress(OSError), os.fdopen(source, "rb", buffering=0) as stderr:
+        while data := stderr.read(65536):
+            os.write(sink, data)
+
+
+class ServerConnection:
+    """A gateway with the server behind it: what the server sends is taken until it is gone, or `close` ends it."""
+
+    def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
+        self.gateway: Gateway = gateway
+        self._upstream = upstream
+        self.pump: asyncio.Task[None] = asyncio.create_task(self._serve_server())
+        """Is done when the server is gone; then this is to be closed."""
+        self._end: asyncio.Task[str] | None = None
+
+    @classmethod
+    async def open(cls, gateway_for: Callable[[Send], Gateway], upstream: Upstream) -> ServerConnection:
+        """Begin; the hooks are told first."""
+        gateway = gateway_for(upstream.send)
+        await gateway.judge.tell(SessionStart)
+        return cls(gateway, upstream)
+
+    async def _serve_server(self) -> None:
+        async for message in self._upstream.receive():
+            await _pass_on(message, self.gateway.from_server)
+
+    async def close(self) -> str:
+        """End the server and answer what is under way; how it ended. A second call waits for the first."""
+        self._end = self._end or asyncio.create_task(self._close())
+        return await asyncio.shield(self._end)
+
+    async def _close(self) -> str:
+        how = await self._upstream.close()
+        await asyncio.wait({self.pump}, timeout=_GRACE)
+        await self.gateway.end(how)
+        self.pump.cancel()
+        return how
+
+
+async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, source: int, sink: int) -> bool:
+    """Serve a client on two descriptors until it leaves or the server is gone; whether it was the client."""
+    client = Pipe(sink)
+    connection = await ServerConnection.open(lambda to_server: gateway_for(client.send, to_server), upstream)
+    from_client = asyncio.create_task(_serve_client(connection.gateway, client, source))
+    try:
+        await asyncio.wait({from_client, connection.pump}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = not connection.pump.done()
+        if has_left:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(connection.gateway.idle.wait(), _LAST_ANSWERS)
+        how = await connection.close()
+        if not has_left:
+            log.error("%s", how)
+        return has_left
+    finally:
+        from_client.cancel()
+        await connection.close()
+
+
+async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:
+    async for line in read_lines(source, wire.MOST_BYTES):
+        try:
+            messages = wire.read_messages(line)
+        except EventError as problem:
+            await client.send(wire.error(None, wire.PARSE_ERROR, str(problem)))
+            continue
+        for message in messages:
+            await _pass_on(message, gateway.from_client)
+
+
+async def _pass_on(message: Message, take: Send) -> None:
+    try:
+        await take(message)
+    except EventError as problem:  # it cannot be written as JSON
+        log.warning("a message is lost: %s", problem)

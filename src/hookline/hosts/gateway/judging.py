@@ -40,7 +40,7 @@ from hookline.events.base import thaw
 from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules
 from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.messages import Id, Message
-from hookline.hosts.gateway.pins import Pins
+from hookline.hosts.gateway.pins import Pins, Send
 from hookline.hosts.host import mcp_name
 from hookline.hosts.judged_calls import take
 from hookline.replies import NOTHING, Decision, Reply, deny
@@ -53,8 +53,6 @@ _MOST_QUESTIONS = 30
 """How often a server may ask something between two requests of the client."""
 _ELICIT, _SAMPLE = "elicitation/create", "sampling/createMessage"
 _BUSY = ("working", "submitted", "input_required")
-
-Send = Callable[[Message], Awaitable[None]]
 
 
 class Judge:

@@ -19,8 +19,8 @@ from hookline.core.origin import LOOPBACK, foreign
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError, HooklineError, MissingExtra
 from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.gateway import ServerConnection, log
 from hookline.hosts.gateway.messages import Id, Message
-from hookline.hosts.gateway.transport import ServerConnection, log
 
 try:
     import uvicorn

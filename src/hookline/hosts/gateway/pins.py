@@ -6,10 +6,12 @@ the empty name. A file that is damaged is refused, never written again. What hap
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,16 @@ import msgspec
 from hookline.core.files import locked, write_atomically
 from hookline.display import lines, one_line
 from hookline.errors import ConfigError
-from hookline.hosts.gateway.messages import strip_text, strip_tool
+from hookline.hosts.gateway import messages as wire
+from hookline.hosts.gateway.messages import Id, Message
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
 INSTRUCTIONS = ""
 """The name under which the instructions are pinned; a tool cannot have it."""
+_LIST_SECONDS = 60.0
+_MOST_PAGES = 100
+_MOST_LISTS = 5
+Send = Callable[[Message], Awaitable[None]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -185,6 +192,88 @@ class Pins:
         self._file.record("ToolRefused", [name], self._stored)
 
 
+# -- the tools as the server lists them now ----------------------------------------------------------------------------
+
+
+class LoginNeeded(Exception):
+    """The server wants a login before it lists its tools: its error, which says so to the client."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(str(error.get("message")))
+        self.error = error
+
+
+class OwnRequests:
+    """What the gateway itself asks the client or the server; no id of theirs can be one of its own."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._prefix = f"hookline-{os.urandom(6).hex()}-"
+        self._waiting: dict[Id, asyncio.Future[Message]] = {}
+
+    async def ask(self, send: Send, method: str, params: Mapping[str, Any], seconds: float) -> Message:
+        """The answer; none in time is a `ConfigError`."""
+        key = f"{self._prefix}{os.urandom(6).hex()}"
+        self._waiting[key] = asyncio.get_running_loop().create_future()
+        try:
+            await send(wire.request(key, method, params))
+            return await asyncio.wait_for(self._waiting[key], seconds)
+        except TimeoutError:
+            raise ConfigError(self._server, f"no answer to `{method}` within {seconds:g} s") from None
+        finally:
+            self._waiting.pop(key, None)
+
+    def take(self, key: Id | None, message: Message) -> bool:
+        """Whether this answers one of ours."""
+        waiting = self._waiting.get(key) if key is not None else None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(message)
+        return waiting is not None
+
+
+class ToolList:
+    """The server's tools, listed before they are used: a client may call from a list that it remembers."""
+
+    def __init__(self, own: OwnRequests, to_server: Send, pins: Pins, server: str) -> None:
+        self._own, self._to_server, self._pins, self._server = own, to_server, pins, server
+        self._listing: asyncio.Task[None] | None = None
+
+    def forget(self) -> None:
+        """The server says that they have changed, or is gone."""
+        if self._listing is not None and not self._listing.done():
+            self._listing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._listing = None
+
+    async def ensure(self, params: Mapping[str, Any]) -> None:
+        """Compare them with the pins, once for all who ask; `params` say in which era to list."""
+        for _ in range(_MOST_LISTS):
+            if self._listing is None or (self._listing.done() and self._listing.exception() is not None):
+                self._listing = asyncio.create_task(self._list(wire.meta_of(params)))
+            listing = self._listing
+            await asyncio.shield(listing)
+            if listing is self._listing:
+                return
+        raise ConfigError(self._server, "the server's tools change all the time")
+
+    async def _list(self, meta: dict[str, Any]) -> None:
+        about = {"_meta": {key: value for key, value in meta.items() if key != "progressToken"}} if meta else {}
+        tools: list[tuple[str, Any]] = []
+        cursor: dict[str, Any] = {}
+        for _ in range(_MOST_PAGES):
+            page = await self._own.ask(self._to_server, "tools/list", {**about, **cursor}, _LIST_SECONDS)
+            found = page.get("result")
+            failed = page.get("error")
+            if isinstance(failed, dict) and isinstance(failed.get("data"), dict) and "login" in failed["data"]:
+                raise LoginNeeded(failed)
+            if not isinstance(found, dict):
+                raise ConfigError(self._server, f"the server does not list its tools: {failed}")
+            tools += definitions_in(found)
+            if not found.get("nextCursor"):
+                return self._pins.observe(tools)
+            cursor = {"cursor": found["nextCursor"]}
+        raise ConfigError(self._server, f"the list of tools has more than {_MOST_PAGES} pages")
+
+
 def offer(pins: Pins, value: dict[str, Any]) -> dict[str, Any]:
     """A server's description of itself without what is not pinned, or does not show."""
     offered = dict(value)
@@ -192,11 +281,11 @@ def offer(pins: Pins, value: dict[str, Any]) -> dict[str, Any]:
         pins.observe([(INSTRUCTIONS, value["instructions"])])
         problem = pins.problem(INSTRUCTIONS)
         note = "" if problem is None else f"(hookline withholds the server's instructions: {problem})"
-        offered["instructions"] = note or strip_text(value["instructions"])
+        offered["instructions"] = note or wire.strip_text(value["instructions"])
     if "tools" in value:
         tools = definitions_in(value)
         pins.observe(tools)
-        clean = [strip_tool(tool) for name, tool in tools if pins.problem(name) is None]
+        clean = [wire.strip_tool(tool) for name, tool in tools if pins.problem(name) is None]
         offered["tools"] = [tool for tool in clean if tool is not None]
     return offered
 
