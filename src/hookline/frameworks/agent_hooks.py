@@ -8,6 +8,7 @@ Hookline's agent be such a host, whose interceptors, composition profile, approv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -139,7 +140,7 @@ class Interceptions:
     @property
     def hooks(self) -> list[Hook]:
         """One hook per interception point."""
-        steps: dict[type[Event], Callable[..., Any]] = {
+        points: dict[type[Event], Callable[..., Any]] = {
             SessionStart: self._startup,
             UserPromptSubmit: self._input,
             PreModelCall: self._pre_model,
@@ -150,12 +151,8 @@ class Interceptions:
             PreOutput: self._output,
             SessionEnd: self._shutdown,
         }
-        return [
-            make_hook(
-                [event], step, name=f"agent-hooks:{event.event_name}", priority=-1000, rejudge=False, timeout=_TIMEOUT
-            )
-            for event, step in steps.items()
-        ]
+        last = partial(make_hook, priority=-1000, rejudge=False, timeout=_TIMEOUT)
+        return [last([event], step, name=f"agent-hooks:{event.event_name}") for event, step in points.items()]
 
     async def _blocked_by_hooks(self, context: Any, *, ends: bool = True) -> Reply | None:
         """A deny if the step must not happen; `ends` if the whole run then ends."""
@@ -230,6 +227,5 @@ class Interceptions:
 
     async def _shutdown(self, event: SessionEnd) -> None:
         if self._builder is not None:
-            await self.emitter.emit_unchecked(
-                self._builder.agent_shutdown(reason="error" if self._blocked else "completed")
-            )
+            reason = "error" if self._blocked else "completed"
+            await self.emitter.emit_unchecked(self._builder.agent_shutdown(reason=reason))

@@ -13,7 +13,7 @@ from uuid import uuid4
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.frameworks import require, steps
-from hookline.frameworks.steps import AgentRun, SyncHookClient, ToolCall
+from hookline.frameworks.steps import AgentRun, PendingCalls, SyncHookClient
 
 require("crewai")
 
@@ -70,7 +70,8 @@ class _Guard:
         self._asking = asking
         self._runs: dict[int, AgentRun] = {}
         self._executors: dict[int, Any] = {}
-        self._calls: dict[int, tuple[ToolCall, AgentRun, AgentRun | None]] = {}
+        self._calls = PendingCalls()
+        self._refused: dict[int, str] = {}
 
     def points(self) -> dict[InterceptionPoint, Callable[[Any], Any]]:
         """What is registered where."""
@@ -177,20 +178,17 @@ class _Guard:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
             context.tool_input.clear()
             context.tool_input.update(call.arguments)
-        outer = steps.current_run(self._asking.hooks)
-        self._calls[id(context.tool_input)] = (call, run, outer)
         if call.refused is not None:
+            self._refused[id(context.tool_input)] = call.refused
             raise HookAborted(call.refused, _SOURCE)
-        run.enter()
+        self._calls.enter(context.tool_input, call, run)
 
     def _after_tool(self, context: Any) -> str | None:
         """What the model reads: CrewAI itself would tell it only that a hook blocked the tool, not why."""
-        call, run, outer = self._calls.pop(id(context.tool_input), (None, None, None))
-        if call is None or run is None:
-            return None
-        if call.refused is not None:
-            return call.refused
-        run.leave(outer)
+        begun = self._calls.leave(context.tool_input)
+        if begun is None:
+            return self._refused.pop(id(context.tool_input), None)
+        call, run = begun
         own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
         said = steps.done(steps.succeeded(self._asking, run, call, own))
         return said.text(context.tool_result) if said.changes else None

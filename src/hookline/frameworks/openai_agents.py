@@ -93,10 +93,10 @@ class _Guard:
         for server in agent.mcp_servers:
             if not isinstance(getattr(server, "custom_data_extractor", None), _McpResults):
                 server.custom_data_extractor = _McpResults(getattr(server, "custom_data_extractor", None))
-        if isinstance(agent.model, agents.Model) and not (
-            isinstance(agent.model, GuardedModel) and agent.model.belongs_to(self.asking)
-        ):
-            agent.model = GuardedModel(self.asking, agent.model)
+        model = agent.model
+        is_ours = isinstance(model, GuardedModel) and model.belongs_to(self.asking)
+        if isinstance(model, agents.Model) and not is_ours:
+            agent.model = GuardedModel(self.asking, model)
 
     def _handoff(self, handoff: Any) -> Any:
         if isinstance(handoff, agents.Agent):
@@ -121,9 +121,8 @@ class _Guard:
             )
         inner = getattr(tool, "_agent_instance", None)
         if inner is not None and not hasattr(inner, _GUARDS):
-            raise HookError(
-                f"`{tool.name}` is an agent whose own tools would not be judged; guard it before `as_tool()`"
-            )
+            told = f"`{tool.name}` is an agent whose own tools would not be judged; guard it before `as_tool()`"
+            raise HookError(told)
         original = tool.on_invoke_tool
         if self.guards(original):
             return tool

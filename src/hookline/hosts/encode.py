@@ -9,7 +9,7 @@ import msgspec
 
 from hookline.events import Event, spec_of
 from hookline.hosts.decode import native_input, original
-from hookline.hosts.host import NO_WORDS, Exit, Host, Plain, Response, Template, Words
+from hookline.hosts.host import NO_WORDS, Exit, Host, Plain, Response, Template
 from hookline.hosts.shapes import TEXT, VALUE
 from hookline.replies import Decision, Reply
 
@@ -87,7 +87,10 @@ def _encode(host: Host, reply: Reply, event: Event) -> Response:
         return _respond(host, reply, event, [*stop, (words["deny"], reason)])
     if host.body is not None:
         return _written(host.body(reply, event))
-    return _respond(host, reply, event, _parts(host, reply, event, words), lost(host, reply, event))
+    said = _said(host, reply, event)
+    parts = [(words[kind], value) for kind, value in said.items() if kind in words]
+    missing = [kind for kind in said if kind in _HEARD and kind not in words]
+    return _respond(host, reply, event, parts, missing)
 
 
 def refuse(host: Host, reason: str, event_name: str = "", event: Event | None = None) -> Response:
@@ -124,33 +127,26 @@ def refusal(host: Host, reply: Reply, event: Event) -> str | None:
 Part = tuple[Template, Any]
 
 
-def _parts(host: Host, reply: Reply, event: Event, words: Words) -> list[Part]:
-    """Everything the reply says that the host has words for."""
-    back = "\n".join(reply.keep_going_reasons) or "a hook sent the agent back to work"
+_HEARD = ("deny", "context", "replace", "stop", "keep_going")
+"""What must not get lost without a word."""
+
+
+def _said(host: Host, reply: Reply, event: Event) -> dict[str, Any]:
+    """Everything the reply says, by its kind; a stop on a gate was a deny, if the host has one."""
+    stops = reply.stop and ("stop" in host.says.get(event.event_name, NO_WORDS) or not spec_of(event).gate)
     said: dict[str, Any] = {
+        "deny": reply.reason if reply.decision is Decision.DENY else None,
         "allow": reply.reason if reply.decision is Decision.ALLOW else None,
         "ask": reply.reason or _ASKS if reply.decision is Decision.ASK else None,
         "defer": reply.reason if reply.decision is Decision.DEFER else None,
         "rewrite": None if reply.input is None else native_input(host, event, reply.input),
         "context": "\n".join(reply.context) or None,
         "replace": None if reply.output is msgspec.UNSET else reply.output,
-        "stop": (reply.stop_reason or _STOPPED) if reply.stop else None,
-        "keep_going": back if reply.keep_going and not reply.stop else None,
+        "stop": (reply.stop_reason or _STOPPED) if stops else None,
     }
-    return [(words[kind], value) for kind, value in said.items() if value is not None and kind in words]
-
-
-def lost(host: Host, reply: Reply, event: Event) -> list[str]:
-    """What the reply says and the host has no words for."""
-    words = host.says.get(event.event_name, NO_WORDS)
-    wanted = {
-        "deny": reply.decision is Decision.DENY,
-        "context": bool(reply.context),
-        "replace": reply.output is not msgspec.UNSET,
-        "stop": reply.stop and not spec_of(event).gate,
-        "keep_going": reply.keep_going and not reply.stop,
-    }
-    return [kind for kind, said in wanted.items() if said and kind not in words]
+    if reply.keep_going and not reply.stop:
+        said["keep_going"] = "\n".join(reply.keep_going_reasons) or "a hook sent the agent back to work"
+    return {kind: value for kind, value in said.items() if value is not None}
 
 
 _TEXTS = ("stdout", "content", "output", "result", "text", "llmContent")

@@ -107,11 +107,10 @@ def _confinement(hook: Hook, host: Host, unconfined: str) -> Enforcement:
 
 def kinds(hook: Hook, event: str) -> set[str]:
     """The kinds of answer a hook may give to an event."""
-    spec = spec_of(event)
-    used = {_KINDS[name] for name in _names(getattr(hook.action, "call", None)) if name in _KINDS}
+    spec, code = spec_of(event), _code(getattr(hook.action, "call", None))
     known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
-    fitting = used & known
-    if not fitting and _returns_nothing(_code(getattr(hook.action, "call", None))):
+    fitting = {_KINDS[name] for name in (_names(code) if code else ()) if name in _KINDS} & known
+    if not fitting and _returns_nothing(code):
         return {OBSERVE}
     purposes = ("deny",) if spec.gate else ("keep_going", "context")
     return fitting or {next((kind for kind in purposes if kind in known), OBSERVE)}
@@ -138,16 +137,10 @@ def _returns_nothing(code: CodeType | None) -> bool:
     return all(end.opname in ("LOAD_CONST", "RETURN_CONST") and end.argval is None for end in ends)
 
 
-def _names(call: Any) -> set[str]:
+def _names(code: CodeType) -> set[str]:
     """Every name that a function's code uses, inner functions included."""
-    code = _code(call)
-    found: set[str] = set()
-    pending = [code] if code else []
-    while pending:
-        one = pending.pop()
-        found.update(one.co_names)
-        pending += [inner for inner in one.co_consts if isinstance(inner, CodeType)]
-    return found
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
 
 
 _UNHEARD = {
@@ -162,11 +155,8 @@ _UNHEARD = {
 def _status(host: Host, event: str, kind: str, *, inbox: bool) -> tuple[Status, str]:
     words, gate = host.says.get(event, NO_WORDS), spec_of(event).gate
     closes = gate and "deny" in words
-    if (
-        kind == OBSERVE
-        or (kind in words and (not gate or kind != "stop" or closes))
-        or (closes and kind == "ask" and inbox)
-    ):
+    heard = kind in words and (closes or not gate or kind != "stop")
+    if kind == OBSERVE or heard or (closes and kind == "ask" and inbox):
         return Status.ENFORCED, ""
     if closes and kind in ("ask", "defer", "rewrite", "stop"):
         return Status.DIFFERENTLY, f"{host.title} cannot `{kind}`: it becomes a deny"

@@ -55,12 +55,7 @@ def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     if not note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks}, gates=gates):
         return
     hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
-    hooks.add(
-        UserPromptSubmit,
-        lambda event: deny(REASON) if _kind(event) == "deny" else None,
-        name=f"{NAME} prompt",
-        inline=True,
-    )
+    hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)
 
     def note_verdict(notice: Any) -> None:
         if isinstance(notice, Verdict):
