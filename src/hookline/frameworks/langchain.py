@@ -140,17 +140,16 @@ class _Callbacks(BaseCallbackHandler):
                 watch.judge(serialized["name"], given, tool_call_id or "", run_id, agent)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **more: Any) -> None:
-        for watch in _watches.get().values():
-            call = watch.calls.pop(run_id, None)
-            if call is not None and watch.subagent is not None:
-                content = getattr(output, "content", output)
-                watch.run.notes += steps.done(steps.succeeded(watch.asking, watch.subagent, call, content)).notes
+        self._over(run_id, steps.succeeded, getattr(output, "content", output))
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._over(run_id, steps.failed, error)
+
+    def _over(self, run_id: UUID, step: Callable[..., Any], result: Any) -> None:
         for watch in _watches.get().values():
             call = watch.calls.pop(run_id, None)
             if call is not None and watch.subagent is not None:
-                watch.run.notes += steps.done(steps.failed(watch.asking, watch.subagent, call, error)).notes
+                watch.run.notes += steps.done(step(watch.asking, watch.subagent, call, result)).notes
 
 
 CALLBACKS = _Callbacks()
@@ -180,6 +179,40 @@ class HooklineState(AgentState[Any]):
     hookline_runs: NotRequired[Annotated[dict[str, AgentRun], UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
+class _Runs:
+    """The runs of one middleware, by the state or the thread that they belong to."""
+
+    def __init__(self, name: str, asking: HookClient, sync: SyncHookClient) -> None:
+        self._name, self._asking, self._sync = name, asking, sync
+        self._resumed: dict[str, AgentRun] = {}
+
+    def new(self) -> AgentRun:
+        """A run that begins here, and ends with its graph."""
+        agent = get_config().get("metadata", {}).get("lc_agent_name")
+        run = self._asking.new_run(session_id=_thread(), agent=agent)
+        CALLBACKS.belongs_to_graph(self._sync, run)
+        return run
+
+    def of(self, state: Any) -> AgentRun:
+        """The run that a state belongs to; after an interrupt the graph resumes without one."""
+        runs = state.get(_RUNS) if isinstance(state, dict) else None
+        if runs and self._name in runs:
+            return runs[self._name]
+        thread = _thread()
+        run = self._resumed.get(thread) if thread is not None else None
+        if run is None or not run.open:
+            run = self.new()
+            run.open = True
+            if thread is not None:
+                self._resumed[thread] = run
+        return run
+
+    def forget(self, state: Any) -> dict[str, Any]:
+        """The state without a run that is over."""
+        self._resumed.pop(_thread() or "", None)
+        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self._name}}
+
+
 class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     """Sends a LangChain agent's prompts, tool calls and endings through `hooks`; works with `invoke` and `ainvoke`.
 
@@ -197,7 +230,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         self.name = name
         self._asking = HookClient(hooks, on_ask)
         self._sync = SyncHookClient(hooks, on_ask)
-        self._resumed: dict[str, AgentRun] = {}
+        self._runs = _Runs(name, self._asking, self._sync)
 
     # -- the run -------------------------------------------------------------------------------------------------
 
@@ -210,7 +243,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._begin(self._asking, state)
 
     async def _begin(self, asking: HookClient, state: Any) -> Update:
-        run = self._new_run()
+        run = self._runs.new()
         messages = state["messages"]
         # what the user added for this run: the messages since the model last spoke
         since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
@@ -222,26 +255,6 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
         return {**update, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
 
-    def _new_run(self) -> AgentRun:
-        agent = get_config().get("metadata", {}).get("lc_agent_name")
-        run = self._asking.new_run(session_id=_thread(), agent=agent)
-        CALLBACKS.belongs_to_graph(self._sync, run)
-        return run
-
-    def _run_of(self, state: Any) -> AgentRun:
-        """The run that a state belongs to; after an interrupt the graph resumes without one."""
-        runs = state.get(_RUNS) if isinstance(state, dict) else None
-        if runs and self.name in runs:
-            return runs[self.name]
-        thread = _thread()
-        run = self._resumed.get(thread) if thread is not None else None
-        if run is None or not run.open:
-            run = self._new_run()
-            run.open = True
-            if thread is not None:
-                self._resumed[thread] = run
-        return run
-
     @hook_config(can_jump_to=["end"])
     async def abefore_model(self, state: Any, runtime: Any) -> Update:
         return self.before_model(state, runtime)
@@ -249,7 +262,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> Update:
         """Tell the model what hooks had to say, or end the run that one of them stopped."""
-        run = self._run_of(state)
+        run = self._runs.of(state)
         if run.stopped is not None:
             return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
         notes = run.pop_notes()
@@ -264,7 +277,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._finish(self._asking, state) if _is_final(state) else None
 
     async def _finish(self, asking: HookClient, state: Any) -> Update:
-        feedback = await steps.finish(asking, self._run_of(state), steps.text_of(state["messages"][-1].content))
+        feedback = await steps.finish(asking, self._runs.of(state), steps.text_of(state["messages"][-1].content))
         return None if feedback is None else {"messages": [HumanMessage(feedback)], "jump_to": "model"}
 
     def after_agent(self, state: Any, runtime: Any) -> Update:
@@ -274,9 +287,8 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         return await self._end(self._asking, state)
 
     async def _end(self, asking: HookClient, state: Any) -> Update:
-        await steps.end(asking, self._run_of(state))
-        self._resumed.pop(_thread() or "", None)
-        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self.name}}
+        await steps.end(asking, self._runs.of(state))
+        return self._runs.forget(state)
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
@@ -294,7 +306,7 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _call(
         self, asking: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        run, given = self._run_of(request.state), request.tool_call
+        run, given = self._runs.of(request.state), request.tool_call
         call = await steps.judge(asking, run, given["name"], given["args"], given.get("id") or "")
         if call.refused is not None:
             return ToolMessage(call.refused, tool_call_id=call.id, name=call.name, status="error")

@@ -67,8 +67,8 @@ def set_value(text: str, path: Path, value: Any) -> str:
     if lookup(before, path) == value:
         return text
     blocked = any(not isinstance(lookup(before, path[:end]), dict | None) for end in range(1, len(path)))
-    ways = iter(()) if blocked else _ways_to_set(text, before, path, value)
-    return _first_that_is(_changed(before, path, value), path, ways)
+    wanted = _changed(before, path, value)
+    return _first_that_is(wanted, path, iter(()) if blocked else _ways_to_set(text, wanted, path, value))
 
 
 def remove_value(text: str, path: Path) -> str:
@@ -76,7 +76,8 @@ def remove_value(text: str, path: Path) -> str:
     before = checked(text)
     if lookup(before, path) is None:
         return text
-    return _first_that_is(_changed(before, path), path, _ways_to_remove(text, before, path))
+    wanted = _changed(before, path)
+    return _first_that_is(wanted, path, _ways_to_remove(text, wanted, path))
 
 
 def add_row(text: str, name: str, row: Mapping[str, Any]) -> str:
@@ -117,17 +118,17 @@ def _first_that_is(wanted: dict[str, Any], path: Path, ways: Iterator[str]) -> s
     raise HooklineError(f"`{_dotted(path)}` cannot be edited here; write it as a table of its own")
 
 
-def _ways_to_set(text: str, before: dict[str, Any], path: Path, value: Any) -> Iterator[str]:
+def _ways_to_set(text: str, wanted: dict[str, Any], path: Path, value: Any) -> Iterator[str]:
     found = list(_statements(text))
     for one in found:
         if one.kind == "value" and one.path == path[: len(one.path)]:
-            new = lookup(_changed(before, path, value), one.path)
-            yield text[: one.value] + literal(new) + text[one.code :]
+            yield text[: one.value] + literal(lookup(wanted, one.path)) + text[one.code :]
     tables = [one for one in found if one.kind == "table" and one.path == path[: len(one.path)]]
+    last = f"{_dotted(path[-1:])} = {literal(value)}\n"
     for table in tables:
         if table.path == path[:-1]:
-            yield _inserted(text, _end_of_table(text, table), f"{_dotted(path[-1:])} = {literal(value)}\n")
-    yield _append(text, f"[{_dotted(path[:-1])}]\n{_dotted(path[-1:])} = {literal(value)}\n")
+            yield _inserted(text, _end_of_table(text, table), last)
+    yield _append(text, f"[{_dotted(path[:-1])}]\n{last}")
     for table in sorted(tables, key=lambda one: -len(one.path)):
         rest = f"{_dotted(path[len(table.path) :])} = {literal(value)}\n"
         yield _inserted(text, _end_of_table(text, table), rest)
@@ -136,19 +137,17 @@ def _ways_to_set(text: str, before: dict[str, Any], path: Path, value: Any) -> I
     yield _inserted(text, end, f"{_dotted(path)} = {literal(value)}\n")
 
 
-def _ways_to_remove(text: str, before: dict[str, Any], path: Path) -> Iterator[str]:
-    found = list(_statements(text))
-    for one in found:
-        if one.kind != "value" or one.path != path[: len(one.path)]:
-            continue
-        if one.path != path:
-            new = lookup(_changed(before, path), one.path)
-            yield text[: one.value] + literal(new) + text[one.code :]
-        head = max((two for two in found if two.kind != "value" and two.start < one.start), default=None,
-                   key=lambda two: two.start)  # fmt: skip
-        if head and head.path == path[:-1] and _end_of_table(text, head) == one.end and head.end == one.start:
-            yield _cut(text, head.start, one.end)
-        yield _drop(text, one.start, one.end)
+def _ways_to_remove(text: str, wanted: dict[str, Any], path: Path) -> Iterator[str]:
+    head: _Statement | None = None
+    for one in _statements(text):
+        if one.kind != "value":
+            head = one
+        elif one.path == path[: len(one.path)]:
+            if one.path != path:
+                yield text[: one.value] + literal(lookup(wanted, one.path)) + text[one.code :]
+            if head and head.path == path[:-1] and _end_of_table(text, head) == one.end and head.end == one.start:
+                yield _cut(text, head.start, one.end)
+            yield _drop(text, one.start, one.end)
 
 
 def _inserted(text: str, at: int, line: str) -> str:
