@@ -89,7 +89,7 @@ def test_a_worker_that_gets_warm_leaves_no_record(desk: Desk) -> None:
 
 def test_agents_are_told_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those whose files ask Hookline, and those that were proven, as `hookline install --list` has them."""
-    from hookline.fleet.leaf import Agents
+    from hookline.fleet.leaf import _agents
     from hookline.hosts.install.survey import Proof, note_proof, survey
     from hookline.hosts.table import find
 
@@ -102,7 +102,7 @@ def test_agents_are_told_to_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [version] = [row.version for row in survey() if row.host.name == "claude"]
     note_proof(find("claude"), Proof(version or "1.0", "2026-01-01", holds=True))
 
-    [claude] = [one for one in Agents()() if one["host"] == "claude"]
+    [claude] = [one for one in _agents(-1) if one["host"] == "claude"]
     assert claude["hooked"] == ["user"]
     assert claude["proven"] is True
     assert claude["proof"]["holds"] is True

@@ -262,17 +262,14 @@ class Server:
 
     host: str
     port: int
+    url: str
 
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = PORT, sync: bool = False) -> None:
         self.folder = folder
         self.config_path: Path = folder / "nats.json"
-        self.host, self.port = host, port
+        self.host, self.port, self.url = host, port, f"nats://{host}:{port}"
         self._sync = sync
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"nats://{self.host}:{self.port}"
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
         """Write the server's configuration: where it listens, what it keeps, who may connect."""

@@ -131,20 +131,16 @@ def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
             sys.dont_write_bytecode = before
     if SETTINGS_FILE in files:
         problems: list[str] = []
+        value, wrong = parse_json(files[SETTINGS_FILE].decode("utf-8-sig", "replace"), SETTINGS_FILE)
+        if not isinstance(value, dict):
+            raise FleetError(f"{SETTINGS_FILE}: {wrong[0].message if wrong else 'must be an object'}")
         made = Hooks.from_settings(
-            folder, settings=_settings(files[SETTINGS_FILE]), setting_sources=(), managed=folder / "none", trust="all",
+            folder, settings=value, setting_sources=(), managed=folder / "none", trust="all",
             watch=False, on_problem=lambda problem: problems.append(str(problem)),
         )  # fmt: skip
         if problems:
             raise FleetError(f"{SETTINGS_FILE}: {problems[0]}")
         yield from made.hooks
-
-
-def _settings(data: bytes) -> dict[str, Any]:
-    value, problems = parse_json(data.decode("utf-8-sig", "replace"), SETTINGS_FILE)
-    if not isinstance(value, dict):
-        raise FleetError(f"{SETTINGS_FILE}: {problems[0].message if problems else 'must be an object'}")
-    return value
 
 
 def _is_stale(machine: Machine) -> bool:

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -27,7 +28,7 @@ from hookline.fleet.enforce import check_in_process
 from hookline.fleet.ledger import Status
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
 from hookline.fleet.members import MachineKey, log_origin, read_token, verify
-from hookline.hosts.install.survey import HostRow, survey
+from hookline.hosts.install.survey import survey
 from hookline.records.audit.chain import Link, link_of
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
@@ -56,9 +57,13 @@ async def join(
     secret, team = read_token(token)
     key = MachineKey.generate()
     client = await wire.connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
+    from nats.errors import Error as NatsError  # there, now that `connect` has found the extra
+
     try:
         ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
-        answer = await _request(client, wire.ENROL, msgspec.json.encode(ask))
+        answer = (await client.request(wire.ENROL, msgspec.json.encode(ask), timeout=10)).data
+    except (NatsError, TimeoutError):
+        raise FleetError("the hub's server is there, but no hub answers; is `hookline fleet hub` running?") from None
     finally:
         await client.close()
     found = _checked_answer(answer, team, key)
@@ -66,15 +71,6 @@ async def join(
     machine.enrol(enrolment, key.seed)
     machine.contact.heard()
     return enrolment
-
-
-async def _request(client: Client, subject: str, data: bytes) -> bytes:
-    from nats.errors import Error as NatsError
-
-    try:
-        return (await client.request(subject, data, timeout=10)).data
-    except (NatsError, TimeoutError):
-        raise FleetError("the hub's server is there, but no hub answers; is `hookline fleet hub` running?") from None
 
 
 def _checked_answer(data: bytes, team: str, key: MachineKey) -> str:
@@ -296,23 +292,18 @@ class Leaf:
 # -- which agents are on this machine, hooked or not, proven or not ----------------------------------------------------
 
 
-class Agents:
-    """Asked again every ten minutes: a look costs a process for each agent."""
-
-    def __init__(self) -> None:
-        self._known: list[dict[str, Any]] = []
-        self._looked = float("-inf")
-
-    def __call__(self) -> list[dict[str, Any]]:
-        """Every agent that is installed, or whose files ask Hookline."""
-        if time.monotonic() - self._looked > _AGENT_MINUTES * 60:
-            self._known = [_about(row) for row in survey() if row.version or row.hooked]
-            self._looked = time.monotonic()
-        return self._known
+def agents() -> list[dict[str, Any]]:
+    """Every agent that is installed, or whose files ask Hookline; a look costs a process for each of them."""
+    return _agents(int(time.monotonic() / 60 / _AGENT_MINUTES))
 
 
-def _about(row: HostRow) -> dict[str, Any]:
-    """One agent, in a few words; a proof counts for its version, or where no binary is found for the one it names."""
-    proven = row.proven or (not row.version and row.proof is not None and row.proof.holds)
-    said = {"host": row.host.name, "version": row.version, "hooked": list(row.hooked)}
-    return {**said, "proven": proven, "proof": msgspec.to_builtins(row.proof)}
+@lru_cache(1)
+def _agents(_: int) -> list[dict[str, Any]]:
+    """In a few words each; a proof counts for its version, or where no binary is found for the one it names."""
+    found = []
+    for row in survey():
+        if row.version or row.hooked:
+            proven = row.proven or (not row.version and row.proof is not None and row.proof.holds)
+            said = {"host": row.host.name, "version": row.version, "hooked": list(row.hooked)}
+            found.append({**said, "proven": proven, "proof": msgspec.to_builtins(row.proof)})
+    return found

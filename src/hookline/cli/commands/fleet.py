@@ -277,11 +277,11 @@ async def _status(_: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    from hookline.fleet.leaf import Agents, Leaf
+    from hookline.fleet.leaf import Leaf, agents
     from hookline.fleet.machine import Machine
 
     machine = Machine()
-    leaf = Leaf(machine, hosts=Agents())
+    leaf = Leaf(machine, hosts=agents)
     if machine.contact.connecting() is None:  # held until this process ends
         raise FleetError(f"pid {machine.contact.connected_by()} keeps this machine connected already")
     await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())

@@ -162,7 +162,11 @@ class AuditLog:
                 last = self.file.append(records, fsync=self._sync == "fsync").seq
             except AuditError as problem:
                 self._failed(problem)
-                self._correct(entries)
+                if entries and self._sync != "batch" and (reply := self._objection()):
+                    # `fire` waits for the line, and is blocked because this one could not be written: record that
+                    verdict, said = entries[-1]
+                    stopped = msgspec.structs.replace(verdict, reply=verdict.reply | reply)
+                    self._unwritten[-1] = self._record(stopped, said)
                 return
             ended = any(entry[0].event.event_name == "SessionEnd" for entry in entries)
             if self.checkpoints is not None and (ended or self.checkpoints.is_due(last - len(records), last)):
@@ -179,15 +183,6 @@ class AuditLog:
                 self.checkpoints.update()
         except AuditError as problem:
             log.warning("%s", problem)
-
-    def _correct(self, entries: list[_Entry]) -> None:
-        """Where `fire` waits for the line, it is blocked because this one could not be written: record that."""
-        reply = self._objection()
-        if reply is None or self._sync == "batch" or not entries:
-            return
-        verdict, said = entries[-1]
-        stopped = msgspec.structs.replace(verdict, reply=verdict.reply | reply)
-        self._unwritten[-1] = self._record(stopped, said)
 
     def _all(self) -> list[dict[str, Any]]:
         """What is to be written, and how much cannot be any more."""

@@ -29,6 +29,12 @@ _ASKED = (VERDICTS.index("ask"), VERDICTS.index("defer"))
 VERSION = 1
 EVENT, TOOL, HOOK, AGENT, BY, HOOKSET = range(1, 7)
 _MOST_REMEMBERED = 20_000
+_SUMS = {
+    "cube": (("event", "tool", "verdict", "failed", "hookset"), ("n",)),
+    "hook_runs": (("hook",), ("runs", "denied", "failed", "skipped")),
+    "hook_times": (("hook", "slot"), ("n",)),
+}
+"""The tables of sums over time: what a row is for, beside its bucket, and what is summed."""
 OnProgress = Callable[[int, int], None]
 
 
@@ -122,7 +128,13 @@ class LogIndex:
         total = sum(segment.size - known.get(segment.identity, (0, 0, b""))[1] for segment in todo)
         self.progress = (0, total)
         for segment in todo:
-            number, done, _ = known.get(segment.identity) or (self._add_segment(segment), 0, b"")
+            number, done, _ = known.get(segment.identity) or (0, 0, b"")
+            if not number:
+                [(number,)] = self._db.execute(
+                    "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable)"
+                    " VALUES (?, ?, ?, 0, x'', 0, 0) RETURNING id",
+                    (segment.log, segment.path, segment.identity),
+                )
             while data := read_lines(segment, done, _CHUNK):
                 self._write(number, done, data, done + len(data))
                 done += len(data)
@@ -135,14 +147,6 @@ class LogIndex:
             self._put(version=VERSION, complete=1)
             self._db.execute(_SHARED)
             self.complete = True
-
-    def _add_segment(self, segment: Segment) -> int:
-        made = self._db.execute(
-            "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable) VALUES (?, ?, ?, 0, x'', 0, 0)",
-            (segment.log, segment.path, segment.identity),
-        )
-        assert made.lastrowid is not None
-        return made.lastrowid
 
     def _write(self, segment: int, offset: int, data: bytes, done: int) -> None:
         """One batch, in one transaction: either all of it is in the index or nothing."""
@@ -274,20 +278,15 @@ def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
     """Add a batch to the tables; its sums cover `width` milliseconds each; how much they cover from now on."""
     many = db.executemany
     many(f"INSERT INTO events VALUES ({', '.join('?' * 20)})", batch.rows)
-    many(
-        "INSERT INTO cube VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        [(*key, n) for key, n in Counter(batch.cells).items()],
-    )
-    many(
-        "INSERT INTO hook_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " runs = runs + excluded.runs, denied = denied + excluded.denied,"
-        " failed = failed + excluded.failed, skipped = skipped + excluded.skipped",
-        [(*key, *sums) for key, sums in batch.hook_runs.items()],
-    )
-    many(
-        "INSERT INTO hook_times VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        [(*key, n) for key, n in Counter(batch.times).items()],
-    )
+    added: dict[str, list[tuple[Any, ...]]] = {
+        "cube": [(*key, n) for key, n in Counter(batch.cells).items()],
+        "hook_runs": [(*key, *sums) for key, sums in batch.hook_runs.items()],
+        "hook_times": [(*key, n) for key, n in Counter(batch.times).items()],
+    }
+    for table, (keys, sums) in _SUMS.items():
+        places = ", ".join("?" * (len(keys) + 1 + len(sums)))
+        more = ", ".join(f"{name} = {name} + excluded.{name}" for name in sums)
+        many(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO UPDATE SET {more}", added[table])
     many(
         "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
         " events = coalesce(events, 0) + ?3, denied = coalesce(denied, 0) + ?4, asked = coalesce(asked, 0) + ?5,"
@@ -314,23 +313,15 @@ def _coarsen_buckets(db: sqlite3.Connection) -> int:
     factor = 2
     while (last - first) // factor >= _MOST_BUCKETS // 2:
         factor *= 2
-    for table, keys, sums in (
-        ("cube", ("event", "tool", "verdict", "failed", "hookset"), ("n",)),
-        ("hook_times", ("hook", "slot"), ("n",)),
-        ("hook_runs", ("hook",), ("runs", "denied", "failed", "skipped")),
-    ):
-        _rebucket(db, table, keys, sums, factor)
+    for table, (keys, sums) in _SUMS.items():
+        columns = ", ".join([*keys, "bucket", *sums])
+        summed = ", ".join([*keys, f"bucket / {factor} AS bucket", *(f"sum({name}) AS {name}" for name in sums)])
+        groups = ", ".join([f"bucket / {factor}", *keys])
+        db.execute(f"CREATE TEMP TABLE wider AS SELECT {summed} FROM {table} GROUP BY {groups}")
+        db.execute(f"DELETE FROM {table}")
+        db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
+        db.execute("DROP TABLE wider")
     return factor
-
-
-def _rebucket(db: sqlite3.Connection, table: str, keys: tuple[str, ...], sums: tuple[str, ...], factor: int) -> None:
-    columns = ", ".join([*keys, "bucket", *sums])
-    summed = ", ".join([*keys, f"bucket / {factor} AS bucket", *(f"sum({name}) AS {name}" for name in sums)])
-    groups = ", ".join([f"bucket / {factor}", *keys])
-    db.execute(f"CREATE TEMP TABLE wider AS SELECT {summed} FROM {table} GROUP BY {groups}")
-    db.execute(f"DELETE FROM {table}")
-    db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
-    db.execute("DROP TABLE wider")
 
 
 # -- the database: how it is opened (for a bulk load, for writing, for reading), and names as numbers ------------------

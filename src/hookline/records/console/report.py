@@ -122,6 +122,9 @@ def page(data: dict[str, Any]) -> str:
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
     first, uplot, main = scripts
+    embedded = msgspec.json.encode(data).decode()
+    for sign in "<>&\u2028\u2029":  # no HTML parser may mistake it for markup
+        embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     return "\n".join([
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
@@ -129,21 +132,13 @@ def page(data: dict[str, Any]) -> str:
         '<meta name="color-scheme" content="light dark">', "<title>Hookline report</title>",
         *(f"<style>{style}</style>" for style in styles), f"<script>{first}</script>", "</head>", "<body>",
         "<noscript>This report draws itself with JavaScript, all of which is in this file.</noscript>",
-        '<div id="app"></div>', f'<script type="application/json" id="hookline-data">{_embedded(data)}</script>',
+        '<div id="app"></div>', f'<script type="application/json" id="hookline-data">{embedded}</script>',
         f"<script>{uplot}</script>", f'<script type="module">{main}</script>', "</body>", "</html>", "",
     ])  # fmt: skip
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _embedded(data: dict[str, Any]) -> str:
-    """JSON that no HTML parser can mistake for markup."""
-    text = msgspec.json.encode(data).decode()
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 # -- the page's own modules as one script: a file that is opened from disk cannot import -----------------------------

@@ -132,68 +132,25 @@ class Range:
     """
 
     def __init__(self, path: str | Path, start: int = 0, end: int | None = None, *, heard: bool = False) -> None:
-        self._heard = heard
-        self._path = Path(path)
-        self._start = start
-        self._end = end
+        self._file, self._start, self._end, self._heard = str(path), start, end, heard
+        self._open: OrderedDict[str, RecordedCall] = OrderedDict()  # calls whose results are not read yet
         self.lines: int = 0
 
     def __iter__(self) -> Iterator[RecordedCall]:
-        reader = _Reader(str(self._path), heard=self._heard)
-        with self._path.open("rb") as file:
+        self._open.clear()
+        with Path(self._file).open("rb") as file:
             at = _line_start(file, self._start, self._end)
-            end = self._end
-            while end is None or at < end:
+            while self._end is None or at < self._end:
                 line, length = _next_line(file)
                 if not length:
                     break
                 at += length
                 self.lines += 1
                 if line:
-                    yield from reader.read(self.lines, line)
-            yield from reader.rest(file)
+                    yield from self._read(self.lines, line)
+            yield from self._rest(file)
 
-
-def calls(path: str | Path) -> Iterator[RecordedCall]:
-    """The calls recorded in a file."""
-    return iter(Range(path))
-
-
-def _line_start(file: BinaryIO, start: int, end: int | None) -> int:
-    """Move to the first line that begins at `start` or later, but not beyond `end`; where that is."""
-    if not start:
-        return 0
-    at = start - 1
-    file.seek(at)
-    while end is None or at < end:
-        part = file.readline(1 << 20)
-        at += len(part)
-        if not part or part.endswith(b"\n"):
-            break
-    return at
-
-
-def _next_line(file: BinaryIO) -> tuple[bytes, int]:
-    """The next line and its length; of one that is too long only the length."""
-    line = file.readline(MOST_LINE)
-    length = len(line)
-    if length < MOST_LINE or line.endswith(b"\n"):
-        return line, length
-    while part := file.readline(1 << 20):
-        length += len(part)
-        if part.endswith(b"\n"):
-            break
-    return b"", length
-
-
-class _Reader:
-    """Pairs tool calls with their results, which say whether they were refused."""
-
-    def __init__(self, file: str, *, heard: bool = False) -> None:
-        self._file, self._heard = file, heard
-        self._open: OrderedDict[str, RecordedCall] = OrderedDict()
-
-    def read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
+    def _read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
         """The calls that this line completes."""
         is_heard = self._heard and b'"user"' in line
         if not is_heard and not any(mark in line for mark in (b'"tool_use"', b'"tool_result"', b'"decision":')):
@@ -248,7 +205,7 @@ class _Reader:
             done.append(self._open.popitem(last=False)[1])
         return done
 
-    def rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
+    def _rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
         """Calls whose results lie beyond the range: look a little ahead for them."""
         for _ in range(_LOOK_AHEAD):
             if not self._open:
@@ -257,12 +214,44 @@ class _Reader:
             if not length:
                 break
             before = set(self._open)
-            for call in self.read(0, line):
+            for call in self._read(0, line):
                 if call.line:
                     yield call
             for new in set(self._open) - before:
                 del self._open[new]
         yield from self._open.values()
+
+
+def calls(path: str | Path) -> Iterator[RecordedCall]:
+    """The calls recorded in a file."""
+    return iter(Range(path))
+
+
+def _line_start(file: BinaryIO, start: int, end: int | None) -> int:
+    """Move to the first line that begins at `start` or later, but not beyond `end`; where that is."""
+    if not start:
+        return 0
+    at = start - 1
+    file.seek(at)
+    while end is None or at < end:
+        part = file.readline(1 << 20)
+        at += len(part)
+        if not part or part.endswith(b"\n"):
+            break
+    return at
+
+
+def _next_line(file: BinaryIO) -> tuple[bytes, int]:
+    """The next line and its length; of one that is too long only the length."""
+    line = file.readline(MOST_LINE)
+    length = len(line)
+    if length < MOST_LINE or line.endswith(b"\n"):
+        return line, length
+    while part := file.readline(1 << 20):
+        length += len(part)
+        if part.endswith(b"\n"):
+            break
+    return b"", length
 
 
 def _event(said: _Audit) -> Event | None:
