@@ -18,7 +18,7 @@ from hookline.events import PostToolUse, PreToolUse
 from hookline.guards import commands, paths, sandboxing
 from hookline.records.audit.log import AuditLog, read
 from hookline.replies import Decision
-from hookline.sandbox.reports import Reporter
+from hookline.sandbox.judged_line import Reporter
 
 pytestmark = pytest.mark.skipif(bool(sandboxing.unavailable()), reason=sandboxing.unavailable() or "lines can be held")
 

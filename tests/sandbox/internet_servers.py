@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hookline.sandbox.authority import Authority
+from hookline.sandbox.placeholders import Authority
 from tests.sandbox.internet import EVIL_PORTS, NAMES, PYPI_TOKEN, TOKEN, start
 
 _LOCK = threading.Lock()

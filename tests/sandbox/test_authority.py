@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from hookline.sandbox.authority import Authority
+from hookline.sandbox.placeholders import Authority
 
 
 def handshake(server: ssl.SSLContext, trusted: str, name: str) -> str:

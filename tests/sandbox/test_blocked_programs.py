@@ -246,7 +246,7 @@ BEFORE = """
 import sys
 from hookline.sandbox import kernel
 kernel.landlock_version = lambda: 5
-from hookline.sandbox import rules
+from hookline.sandbox import confined_line
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.run import run
 sys.exit(run(Policy((), block=("rm *",)), ["/bin/bash", "-c", sys.argv[1]]))

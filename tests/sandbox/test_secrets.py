@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hookline.sandbox.writable_dirs import temporary_folder
+from hookline.sandbox.places import temporary_folder
 from tests.sandbox import arena
 
 pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")

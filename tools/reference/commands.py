@@ -10,10 +10,10 @@ from hookline.cli.commands.answer import help_text
 from hookline.cli.main import COMMANDS
 from hookline.cli.options import examples
 from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
-from hookline.sandbox.main import HELP as CONFINE_HELP
+from hookline.sandbox import main as confine
 from tools.reference.markdown import block, code, codes, table
 
-BY_HAND = {"answer": help_text(), "confine": CONFINE_HELP}
+BY_HAND = {"answer": help_text(), "confine": confine.help_text()}
 """Commands that read their flags themselves, for the sake of their start-up."""
 
 INTRO = """# Commands

@@ -33,8 +33,8 @@ from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
+from hookline.sandbox.places import holds_secrets, known_places
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.secret_places import holds_secrets, known_places
 
 WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
 READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _socket
 import _thread
+import errno
 import os
 import struct
 import time
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from hookline.sandbox.streams import Steps
 
 _STREAM = 1
-_EINPROGRESS = 115
 FAKE, FAKE_6 = b"\xc6\x12", b"\xfd\x68\x6f\x6f\x6b" + bytes(9)
 """How the addresses begin that names are given: 198.18.0.0/16 and fd68:6f6f:6b::/112."""
 _FIRST, _MOST_NAMES = 256, 60_000
@@ -162,16 +162,14 @@ class Broker:
             else:
                 yield from self._connection(inside, words[0], int(words[1]))
         except (RefusedConnection, TimeoutError) as refused:
-            self._tell("refused", f"a connection to `{self._shown(words)}`", str(refused))
+            shown = ":".join((self._name_at(words[0]) if len(words) > 1 else words[0], *words[1:]))
+            self._tell("refused", f"a connection to `{shown}`", str(refused))
             inside.reset()
         except (OSError, ValueError, IndexError, struct.error):
             inside.reset()
         finally:
             self._room += 1
             inside.sock.close()
-
-    def _shown(self, words: list[str]) -> str:
-        return ":".join((self._name_at(words[0]) if len(words) > 1 else words[0], *words[1:]))
 
     def _name_at(self, address: str) -> str:
         """The name that was given an address of ours, or any other address itself."""
@@ -264,7 +262,7 @@ class Dialer:
             sock = _socket.socket(INTERNET_6 if ":" in address else INTERNET, _STREAM)
             sock.setblocking(False)
             error = sock.connect_ex((address, proxy[1] if proxy else port))
-            if error == _EINPROGRESS:
+            if error == errno.EINPROGRESS:
                 yield sock.fileno(), OUT, time.monotonic() + _PATIENCE
                 error = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
             if not error:

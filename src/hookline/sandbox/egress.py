@@ -7,28 +7,27 @@ none, only TCP sockets are made, names are looked up over TCP, and Landlock keep
 from __future__ import annotations
 
 import _socket
+import errno
 import os
 import select
 
 from hookline.core import template
 from hookline.sandbox import broker, kernel
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts
-from hookline.sandbox.judged_line import EACCES, CallMade
-from hookline.sandbox.reports import Refusal
+from hookline.sandbox.judged_line import CallMade, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hookline.sandbox.judged_line import SocketCopy
     from hookline.sandbox.placeholders import Placeholders
     from hookline.sandbox.policy import Policy
-    from hookline.sandbox.socket_copy import SocketCopy
 
 _STREAM = 1
 _ONLY_6 = (41, 26)
 _LOOKUPS = 53
 _LISTENS = b"0A"
-_EINPROGRESS, _ECONNREFUSED, _EADDRNOTAVAIL = 115, 111, 99
 _PATIENCE = 1.0
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared; what is bound there is bound to the loopback instead
 _PROXIES = "_proxy"
@@ -98,7 +97,7 @@ class Egress:
             if self.namespace or self._listener(port) == "own":
                 return None
             if not self._listener(port):
-                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+                raise kernel.error(errno.ECONNREFUSED)
             advice = f"to allow it, add `--host localhost:{port}`"
             return self.refusal(f"to connect to port {port} of this machine", "its listener is outside", advice)
         return self.refusal(f"to connect to {host}:{port}", "it is an address, not the name of a host", "use a name")
@@ -108,10 +107,10 @@ class Egress:
         family = _family(sock)
         door = self._doors.get(family)
         if door is None:
-            raise OSError(EACCES, os.strerror(EACCES))
+            raise kernel.error(errno.EACCES)
         host = _written(sock, "::1" if family == INTERNET_6 else "127.0.0.1")
         code = sock.socket.connect_ex((host, door.getsockname()[1]))
-        if code not in (0, _EINPROGRESS):
+        if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
         mine = sock.socket.getsockname()[1]
         while select.select([door], [], [], _PATIENCE)[0]:
@@ -127,14 +126,14 @@ class Egress:
                     raise CallMade
             finally:
                 os.close(fd)
-        raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+        raise kernel.error(errno.ECONNREFUSED)
 
     def bind(self, sock: SocketCopy, host: str, port: int) -> None:
         """Bind to the loopback, which is all there is for a line that has no network of its own."""
         if host in _ANY:
             host = "::1" if host == "::" and _family(sock) == INTERNET_6 else "127.0.0.1"
         if not host.startswith("127.") and host != "::1":
-            raise OSError(_EADDRNOTAVAIL, os.strerror(_EADDRNOTAVAIL))
+            raise kernel.error(errno.EADDRNOTAVAIL)
         sock.socket.bind((_written(sock, host), port))
 
     def listen(self, sock: SocketCopy, backlog: int) -> None:

@@ -189,7 +189,8 @@ class StartJudge:
                 found.append(("git", [name[4:], *start.argv[1:]]))
             elif interpreter := interpreter_of(name):
                 found += self._scripts(interpreter, start)
-        return [*found, *(_as_push(words) for name, words in found if name == "git")]
+        pushes = [["push" if word in _PUSHES else word for word in words] for name, words in found if name == "git"]
+        return [*found, *(("git", words) for words in pushes)]  # under the names of the programs that do its work, too
 
     def _loaded(self, start: Start) -> list[Reading]:
         words, _ = loaded(start.argv)
@@ -290,11 +291,6 @@ def _leads(thread: int, path: str) -> str:
         return real(thread, AT_FDCWD, path)
     except OSError:
         return path
-
-
-def _as_push(words: list[str]) -> tuple[str, list[str]]:
-    """`git push` under the names of the programs that do its work."""
-    return "git", ["push" if word in _PUSHES else word for word in words]
 
 
 def _taken(pattern: CommandPattern, name: str, words: list[str], cwd: str) -> bool:

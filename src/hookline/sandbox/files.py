@@ -8,28 +8,26 @@ supervisor makes the change itself, on the file that it has opened and judged, w
 from __future__ import annotations
 
 import _thread
+import errno
 import fcntl
 import os
 import struct
 from functools import partial
 
-from hookline.sandbox import kernel, libc, syscalls
+from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.exec_policy import quoted
 from hookline.sandbox.judged_line import (
-    EBADF,
-    EFAULT,
-    EINVAL,
-    ENOENT,
     CallAnswered,
     CallMade,
     JudgedLine,
     Notice,
+    Refusal,
     number_in,
+    quiet,
+    signed,
 )
-from hookline.sandbox.outside import signed
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.reports import Refusal, quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
     from hookline.sandbox.judged_line import Table
 
-_E2BIG = 7
 _MOST_VALUE, _MOST_ATTRIBUTES = 65_536, 4_096
 _MILLION = 1_000_000
 
@@ -104,7 +101,7 @@ class FileChanges:
             return None if self._line.places.hold(place) else self._outside(name, place)
         with self._changed(name, notice) as file:
             if file.fd < 0:
-                raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+                raise kernel.error(errno.ENOENT)
             if not self._line.places.hold(file.path) or self._line.others.own(file.path):
                 return self._outside(name, file.path)
             if self._line.waits(notice):
@@ -123,10 +120,10 @@ class FileChanges:
             return OpenedPath(name_of(fd), fd)
         flags = arguments[call.flags] & 0xFFFFFFFF if call.flags >= 0 else 0
         if flags & ~(syscalls.AT_NO_FOLLOW | syscalls.AT_EMPTY_PATH):
-            raise OSError(EINVAL, os.strerror(EINVAL))
+            raise kernel.error(errno.EINVAL)
         text = self._path(thread, arguments[path], flags, name) if path >= 0 else ""
         if path < 0 and at < 0:
-            raise OSError(EBADF, os.strerror(EBADF))
+            raise kernel.error(errno.EBADF)
         return resolve_in_process(thread, at, text, follow=call.follow and not flags & syscalls.AT_NO_FOLLOW)
 
     def _path(self, thread: int, address: int, flags: int, name: str) -> str:
@@ -134,10 +131,10 @@ class FileChanges:
         if not address:
             if name in syscalls.MAY_LEAVE_OUT_PATH:
                 return ""
-            raise OSError(EFAULT, os.strerror(EFAULT))
+            raise kernel.error(errno.EFAULT)
         text = os.fsdecode(self._line.memory.text(thread, address))
         if not text and not flags & syscalls.AT_EMPTY_PATH:
-            raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+            raise kernel.error(errno.ENOENT)
         return text
 
     def _fails_anyway(self, name: str, notice: Notice, position: int, place: str) -> bool:
@@ -214,8 +211,8 @@ def _chmod(request: MetadataCall, fd: int, mode: int) -> None:
 
 
 def _chown(request: MetadataCall, fd: int, user: int) -> None:
-    new = [libc.c_uint(request.arguments[at] & 0xFFFFFFFF) for at in (user, user + 1)]
-    kernel.call("fchownat", libc.c_int(fd), b"", *new, libc.c_int(syscalls.AT_EMPTY_PATH))
+    new = [request.arguments[at] & 0xFFFFFFFF for at in (user, user + 1)]
+    kernel.call("fchownat", fd, b"", *new, syscalls.AT_EMPTY_PATH)
 
 
 def _times(request: MetadataCall, fd: int, at: int, unit: int) -> None:
@@ -226,9 +223,9 @@ def _times(request: MetadataCall, fd: int, at: int, unit: int) -> None:
         numbers = struct.unpack(f"{size}q", request.block(at, 8 * size))
         seconds, parts = (numbers[::2], numbers[1::2]) if unit else (numbers, (0, 0))
         if unit > 1 and not all(0 <= part < _MILLION for part in parts):
-            raise OSError(EINVAL, os.strerror(EINVAL))
+            raise kernel.error(errno.EINVAL)
         given = struct.pack("4q", seconds[0], parts[0] * unit, seconds[1], parts[1] * unit)
-    kernel.call("utimensat", libc.c_int(fd), b"", given, libc.c_int(syscalls.AT_EMPTY_PATH))
+    kernel.call("utimensat", fd, b"", given, syscalls.AT_EMPTY_PATH)
 
 
 def _set_attribute(request: MetadataCall, fd: int, name: int) -> None:
@@ -243,7 +240,7 @@ def _set_attribute_at(request: MetadataCall, fd: int) -> None:
 
 def _value(request: MetadataCall, address: int, size: int) -> bytes:
     if size > _MOST_VALUE:
-        raise OSError(_E2BIG, os.strerror(_E2BIG))
+        raise kernel.error(errno.E2BIG)
     return request.at(address, size)
 
 
@@ -253,8 +250,7 @@ def _remove_attribute(request: MetadataCall, fd: int, name: int) -> None:
 
 def _set_flags_at(request: MetadataCall, fd: int) -> None:
     size = min(request.arguments[3], _MOST_ATTRIBUTES)
-    number = libc.c_size_t(size)
-    kernel.call("file_setattr", libc.c_int(-1), _link(fd), request.block(2, size), number, libc.c_uint(0))
+    kernel.call("file_setattr", -1, _link(fd), request.block(2, size), size, 0)
 
 
 def _set_flags(request: MetadataCall, fd: int) -> None:

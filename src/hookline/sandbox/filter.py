@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from errno import ENOSYS, EOPNOTSUPP, EPERM
 
 from hookline.sandbox import syscalls
 
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ALLOW, NOTIFY, ERRNO, KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
-EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
 _LOAD, _EQUAL, _SET, _AT_LEAST, _JUMP, _RETURN, _AND = 0x20, 0x15, 0x45, 0x35, 0x05, 0x06, 0x54
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _FEW = 3

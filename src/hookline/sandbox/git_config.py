@@ -6,7 +6,7 @@ import os
 import select
 
 from hookline.sandbox import kernel, signals
-from hookline.sandbox.rules import PathRights
+from hookline.sandbox.confined_line import PathRights
 
 _GIT = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
 _WITH_VALUE = ("-c", "-C", "--git-dir", "--work-tree")

@@ -1,32 +1,202 @@
 """What the judges of one line share, in whose name they act, and how each of them answers a call.
 
-Every module with a judge (`starts`, `files`, `processes`, `sockets`) has a class with a `table`: the calls it knows, by
+Every module with a judge (`files`, `processes`, `sockets`, `writes`) has a class with a `table`: the calls it knows, by
 name, each with the method that answers it. The supervisor joins these tables and does nothing else with a call.
 """
 
 from __future__ import annotations
 
+import _socket
+import fcntl
 import os
 
 from hookline.sandbox import kernel
-from hookline.sandbox.outside import OutsideResources
+from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.reports import Refusal, Reporter
+from hookline.sandbox.syscalls import IPC_CHANGES, READ_ONLY_SEGMENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Self, TypeVar
 
     Result = TypeVar("Result")
 
-    Table = dict[str, Callable[[str, "Notice"], Refusal | None]]
+    Table = dict[str, Callable[[str, "Notice"], "Refusal | None"]]
     """A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
+
+_SHARED = ("/dev/shm", "/dev/pts")
+"""Folders that every program puts something into; a line may, too, but what was there before is not its own."""
+_TERMINALS = range(136, 144)
+_KINDS = {"shmat": "shm", "shmctl": "shm", "semop": "sem", "semtimedop": "sem", "semctl": "sem",
+          "msgsnd": "msg", "msgrcv": "msg", "msgctl": "msg"}  # fmt: skip
+
+
+class OutsideResources:
+    """What was there before the line: taken down before it starts."""
+
+    def __init__(self) -> None:
+        found = {f"{folder}/{entry.name}": entry.inode() for folder in _SHARED for entry in _entries(folder)}
+        found.pop("/dev/pts/ptmx", None)
+        own = _own_terminals() if found else ()
+        self._files = {path: inode for path, inode in found.items() if path not in own}
+        self._segments = {kind: _identifiers(kind) for kind in ("shm", "sem", "msg")}
+
+    def own(self, path: str) -> bool:
+        """Whether a real path is, or lies below, something that was in a shared folder before."""
+        if not path.startswith(_SHARED):
+            return False
+        top = "/".join(path.split("/", 4)[:4])
+        if top not in self._files:
+            return False
+        try:
+            return os.lstat(top).st_ino == self._files[top]
+        except OSError:
+            return False
+
+    def own_segment(self, name: str, arguments: tuple[int, ...]) -> bool:
+        """Whether a System V call would change what was there before."""
+        if name == "shmat" and arguments[2] & READ_ONLY_SEGMENT:
+            return False
+        position, commands = IPC_CHANGES.get(name, (0, ()))
+        if commands and arguments[position] & 0xFF not in commands:
+            return False
+        return arguments[0] & 0xFFFFFFFF in self._segments[_KINDS[name]]
+
+
+def signed(value: int) -> int:
+    """An argument that is an `int`, of which the kernel looks at the lower half."""
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _own_terminals() -> set[str]:
+    """The terminal that this process belongs to, and those it was given."""
+    found = set()
+    for fd in (0, 1, 2):
+        try:
+            found.add(os.ttyname(fd))
+        except OSError:
+            continue
+    return found | {terminal_of("self")}
+
+
+def terminal_of(thread: int | str) -> str:
+    """The terminal that a thread belongs to; empty where it has none."""
+    number = int(content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
+    if os.major(number) not in _TERMINALS:
+        return ""
+    return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
+
+
+def _identifiers(kind: str) -> frozenset[int]:
+    """The ids of what there is of a System V kind."""
+    try:
+        return frozenset(int(line.split()[1]) for line in content(f"/proc/sysvipc/{kind}").splitlines()[1:])
+    except OSError:
+        return frozenset()
+
+
+_MOST_LINES = 30
+_MOST_EFFECTS = 500
+_QUIET_NAMES = ("__pycache__", ".package-cache", ".package-cache-mutate", ".global-cache", ".lesshst", ".viminfo")
+_QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
+"""Files and folders that programs try to write on the side, and do without when they cannot."""
+
+
+class Refusal:
+    """What was refused, by which guard, why, and what to do about it."""
+
+    def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
+        self.what: str = what
+        self.guard: str = guard
+        self.reason: str = reason
+        self.advice: str = advice
+        self.quiet: bool = quiet
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"hookline: refused {self.what}: {self.reason} ({self.guard}){advice}"
+
+
+class Reporter:
+    """Says each refusal once, and notes it with the call it belongs to, by guard; notes there, too, what was done."""
+
+    def __init__(self, call: str) -> None:
+        self._said: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
+        self._left_out = 0
+        self._call = call
+
+    def saw(self, kind: str, what: str) -> None:
+        """Note what the line did, for the call's record (`core.calls`): each `program`, `written` and `host` once."""
+        if not self._call or (kind, what) in self._seen or len(self._seen) > _MOST_EFFECTS:
+            return
+        self._seen.add((kind, what))
+        line = f"{kind} {printable(what)}" if len(self._seen) <= _MOST_EFFECTS else "more"
+        _append(f"{self._call}.effect", line, os.O_TRUNC if len(self._seen) == 1 else 0)
+
+    def say(self, refusal: Refusal) -> None:
+        """One line on stderr, unless it has been said or there were too many."""
+        line = printable(str(refusal))
+        self.saw("refused", f"{refusal.what}: {refusal.reason} ({refusal.guard})")
+        if refusal.quiet or line in self._said:
+            return
+        if len(self._said) >= _MOST_LINES:
+            self._left_out += 1
+            return
+        self._said.add(line)
+        _write(2, line)
+        if self._call:
+            _append(f"{self._call}.{refusal.guard}", line)
+
+    def finish(self) -> None:
+        """Say how many were left out."""
+        if self._left_out:
+            _write(2, f"hookline: refused {self._left_out} more times")
+            self._left_out = 0
+
+
+def quiet(path: str) -> bool:
+    """Whether a refused write is one that programs do without, so that it need not be reported."""
+    parts = path.split("/")
+    own = len(parts) > 3 and parts[1] == "proc" and parts[2].isdigit()
+    return own or path.startswith(_QUIET_PLACES) or any(name in parts for name in _QUIET_NAMES)
+
+
+def printable(text: str) -> str:
+    """A text that cannot steer a terminal or fake a line."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _append(path: str, line: str, flags: int = 0) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+    except OSError as error:
+        _write(2, f"hookline: cannot note this in `{path}`: {error.strerror}")
+        return
+    _write(fd, line)
+    os.close(fd)
+
+
+def _write(fd: int, line: str) -> None:
+    try:
+        os.write(fd, (line + "\n").encode("utf-8", "replace"))
+    except OSError:
+        return
+
 
 _SYS_PTRACE = 1 << 19
 _MOST_KNOWN = 512
-ENOENT, EBADF, EACCES, EPERM, EFAULT, EINVAL = 2, 9, 13, 1, 14, 22
 
 Notice = tuple[int, ...]
 """A notification: (id, thread, flags, number, arch, pointer, six arguments)."""
@@ -160,3 +330,54 @@ def number_in(path: str, key: str, default: int) -> int:
     """The number behind a word in one of procfs's tables."""
     with open(path) as lines:
         return next((int(line.split()[1]) for line in lines if line.startswith(key)), default)
+
+
+connect: Callable[..., int] = kernel.function("connect")
+_bind = kernel.function("bind")
+
+
+class SocketCopy:
+    """`with` closes it, unless it is kept."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd: int = fd
+        try:
+            self.socket: _socket.socket = _socket.socket(fileno=fd)
+        except OSError:
+            os.close(fd)
+            raise
+        self._flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the caller waits for its calls."""
+        return not self._flags & os.O_NONBLOCK
+
+    def connect(self, address: bytes) -> int:
+        """Connect without waiting; 0 or the error."""
+        if self.blocking:
+            fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags | os.O_NONBLOCK)
+        try:
+            return (kernel.failure().errno or 0) if connect(self.fd, address, len(address)) else 0
+        finally:
+            if self.blocking:
+                fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)
+
+    def bind(self, address: bytes) -> None:
+        """Give it a name."""
+        if _bind(self.fd, address, len(address)):
+            raise kernel.failure()
+
+    def keep(self) -> int:
+        """A descriptor that stays."""
+        return os.dup(self.fd)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,13 +1,30 @@
-"""The kernel's side of confinement: Landlock, seccomp notifications, capabilities, process memory."""
+"""The kernel's side of confinement: Landlock, seccomp notifications, capabilities, process memory.
+
+The C library is called through `_ctypes`, of which `ctypes` is made: that package takes a sixth of a cold start.
+"""
 
 from __future__ import annotations
 
+import _ctypes
+import errno
 import fcntl
 import os
 import struct
+from _ctypes import Structure, addressof, byref, get_errno
 
-from hookline.sandbox import libc
 from hookline.sandbox.syscalls import MACHINES, NUMBERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from ctypes import Array, c_char, c_int, c_long, c_size_t, c_uint, c_uint32, c_ulong, c_ushort, c_void_p
+else:
+
+    def _simple(code: str) -> type:
+        return type(f"c_{code}", (_ctypes._SimpleCData,), {"_type_": code})  # noqa: SLF001 - the base of every `c_…`
+
+    c_char, c_ushort, c_int, c_uint, c_long, c_ulong, c_void_p = map(_simple, "cHiIlLP")
+    c_size_t, c_uint32 = c_ulong, c_uint
 
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
@@ -28,17 +45,52 @@ RESPONSE = struct.Struct("QqiI")
 
 KEPT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 10)
 """What root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and NET_BIND_SERVICE."""
+_LIBRARY: int = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this program, and the C library in it
+
+
+class _Int(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = c_int
+
+
+class _Long(_ctypes.CFuncPtr):
+    _flags_ = _Int._flags_
+    _restype_ = c_long
+
+
+def function(name: str, *, long: bool = False) -> Callable[..., int]:
+    """A function of the C library that keeps `errno`; it returns an int, or a long."""
+    found: Callable[..., int] = (_Long if long else _Int)(_ctypes.dlsym(_LIBRARY, name))
+    return found
+
+
+def failure() -> OSError:
+    """The error of the last call."""
+    return error(get_errno())
+
+
+def error(number: int) -> OSError:
+    """An error by its number."""
+    return OSError(number, os.strerror(number))
+
+
+def buffer(content: bytes | int) -> Array[c_char]:
+    """Memory of our own: these bytes, or so many zeros."""
+    size = content if isinstance(content, int) else len(content)
+    memory: Array[c_char] = (c_char * size)()
+    if not isinstance(content, int):
+        memory.raw = content
+    return memory
 
 
 class Unsupported(Exception):
     """The kernel or the container does not offer this."""
 
 
-_EPERM, _E2BIG, _EACCES, _EFAULT, _EBUSY, _ENOSYS = 1, 7, 13, 14, 16, 38
 _WHY = {
-    _EBUSY: "this process is confined already, and only one supervisor can watch it",
+    errno.EBUSY: "this process is confined already, and only one supervisor can watch it",
     **dict.fromkeys(
-        (_EPERM, _EACCES, _ENOSYS),
+        (errno.EPERM, errno.EACCES, errno.ENOSYS),
         "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications; "
         "see `hookline confine --check`",
     ),
@@ -53,20 +105,20 @@ def why(error: Exception) -> str:
     return str(error)
 
 
-class _Program(libc.Structure):
-    _fields_ = (("length", libc.c_ushort), ("filter", libc.c_void_p))
+class _Program(Structure):
+    _fields_ = (("length", c_ushort), ("filter", c_void_p))
 
 
-class _Range(libc.Structure):
-    _fields_ = (("base", libc.c_void_p), ("length", libc.c_size_t))
+class _Range(Structure):
+    _fields_ = (("base", c_void_p), ("length", c_size_t))
 
 
 _NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 _PROC, _STATFS = 0x9FA0, 256
 _BIRTH, _BIRTH_AT, _EMPTY_PATH = 0x800, 80, 0x1000
-_syscall = libc.function("syscall", long=True)
-_prctl_call, _capget, _capset = libc.function("prctl"), libc.function("capget"), libc.function("capset")
-_CAPABILITY_HEADER = libc.buffer(struct.pack("Ii", 0x20080522, 0))
+_syscall = function("syscall", long=True)
+_prctl_call, _capget, _capset = function("prctl"), function("capget"), function("capset")
+_CAPABILITY_HEADER = buffer(struct.pack("Ii", 0x20080522, 0))
 _MACHINE = os.uname().machine
 
 
@@ -83,15 +135,16 @@ def number(name: str) -> int:
 
 
 def call(name: str, *arguments: object) -> int:
-    """Make a system call; an OSError if it fails."""
-    result = _syscall(libc.c_long(number(name)), *arguments)
+    """Make a system call; an OSError if it fails. Numbers are handed over whole, as the kernel takes them."""
+    given = [c_long(each) if isinstance(each, int) else each for each in arguments]
+    result = _syscall(c_long(number(name)), *given)
     if result < 0:
-        raise libc.failure()
+        raise failure()
     return result
 
 
 def _prctl(option: int, value: int) -> int:
-    return _prctl_call(option, libc.c_ulong(value), 0, 0, 0)
+    return _prctl_call(option, c_ulong(value), 0, 0, 0)
 
 
 # -- what a process is --------------------------------------------------------------------------------------------
@@ -111,7 +164,7 @@ def die_with_parent(signal: int) -> None:
 def limit(pid: int, resource: int, soft: int, hard: int) -> None:
     """Limit what a process, and each that it starts, may use of a resource; beyond `hard` it cannot undo that."""
     new = struct.pack("QQ", soft, hard)
-    call("prlimit64", libc.c_int(pid), libc.c_int(resource), new, libc.c_void_p(0))
+    call("prlimit64", pid, resource, new, None)
 
 
 def adopt_orphans() -> None:
@@ -133,31 +186,31 @@ def drop_capabilities() -> None:
         mine = _capabilities()[1] & kept
     except OSError:
         return
-    _capset(_CAPABILITY_HEADER, libc.buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
+    _capset(_CAPABILITY_HEADER, buffer(struct.pack("6I", mine, mine, 0, 0, 0, 0)))
 
 
 def use_capabilities(effective: int) -> None:
     """Make use of these of our capabilities, and of no others for now."""
     _, low, inherited, _, high, inherited_high = _capabilities()
     new = struct.pack("6I", effective & low, low, inherited, effective >> 32 & high, high, inherited_high)
-    if _capset(_CAPABILITY_HEADER, libc.buffer(new)) != 0:
-        raise libc.failure()
+    if _capset(_CAPABILITY_HEADER, buffer(new)) != 0:
+        raise failure()
 
 
 def _capabilities() -> tuple[int, ...]:
     """Ours: effective, permitted and inherited, first the lower halves and then the upper ones."""
-    current = libc.buffer(24)
+    current = buffer(24)
     if _capget(_CAPABILITY_HEADER, current) != 0:
-        raise libc.failure()
+        raise failure()
     return struct.unpack("6I", current.raw)
 
 
 def use_identity(user: int, group: int) -> None:
     """Be this user and group to file systems; our own ids stay."""
     for name, new in (("setfsgid", group), ("setfsuid", user)):
-        change = libc.function(name)
-        change(libc.c_uint(new))
-        if change(libc.c_uint(0xFFFFFFFF)) != new:
+        change = function(name)
+        change(c_uint(new))
+        if change(c_uint(0xFFFFFFFF)) != new:
             raise PermissionError(1, "another user's rights cannot be taken on")
 
 
@@ -167,7 +220,7 @@ def use_identity(user: int, group: int) -> None:
 def landlock_version() -> int:
     """Landlock's version; 0 where there is none."""
     try:
-        return call("landlock_create_ruleset", None, libc.c_size_t(0), libc.c_uint32(1))
+        return call("landlock_create_ruleset", None, 0, 1)
     except (OSError, Unsupported):
         return 0
 
@@ -179,7 +232,7 @@ def notifications() -> bool:
     """Whether the kernel knows the action that hands a call to a supervisor."""
     action_available, notify = 2, struct.pack("I", 0x7FC00000)
     try:
-        call("seccomp", libc.c_uint(action_available), libc.c_uint(0), notify)
+        call("seccomp", action_available, 0, notify)
     except (OSError, Unsupported):
         return False
     return True
@@ -188,18 +241,18 @@ def notifications() -> bool:
 def waits_killable() -> bool:
     """Whether a call that was handed over is interrupted by nothing but the end of its process, once it was taken."""
     try:
-        call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | _WAIT_KILLABLE), libc.c_void_p(0))
+        call("seccomp", _SET_FILTER, _NEW_LISTENER | _WAIT_KILLABLE, None)
     except (OSError, Unsupported) as error:
-        return isinstance(error, OSError) and error.errno == _EFAULT  # it got as far as the filter, which is none
+        return isinstance(error, OSError) and error.errno == errno.EFAULT  # it got as far as the filter, which is none
     return True
 
 
 def install_filter(program: bytes) -> int:
     """Install a filter on this process; the descriptor on which its notifications arrive."""
-    buffer = libc.buffer(program)
-    head = libc.byref(_Program(len(program) // 8, libc.addressof(buffer)))
+    memory = buffer(program)
+    head = byref(_Program(len(program) // 8, addressof(memory)))
     wait = _WAIT_KILLABLE if waits_killable() else 0
-    return call("seccomp", libc.c_uint(_SET_FILTER), libc.c_uint(_NEW_LISTENER | wait), head)
+    return call("seccomp", _SET_FILTER, _NEW_LISTENER | wait, head)
 
 
 def take_descriptor(thread: int, descriptor: int) -> int:
@@ -210,7 +263,7 @@ def take_descriptor(thread: int, descriptor: int) -> int:
         status = content(f"/proc/{thread}/status")
         pidfd = os.pidfd_open(int(status.partition(b"\nTgid:")[2].split(None, 1)[0]))
     try:
-        return call("pidfd_getfd", libc.c_int(pidfd), libc.c_int(descriptor), libc.c_uint(0))
+        return call("pidfd_getfd", pidfd, descriptor, 0)
     finally:
         os.close(pidfd)
 
@@ -263,14 +316,14 @@ def give_descriptor(listener: int, notice: int, fd: int, flags: int, *, answer: 
 def open_plainly(folder: int, path: str, flags: int, *, links: bool = True) -> int:
     """Open a path from an open folder; ELOOP where it leads through a link that jumps, or through any at all."""
     how = struct.pack("QQQ", flags, 0, _NO_MAGIC_LINKS if links else _NO_LINKS)
-    return call("openat2", libc.c_int(folder), os.fsencode(path), how, libc.c_size_t(len(how)))
+    return call("openat2", folder, os.fsencode(path), how, len(how))
 
 
 def birth(fd: int, path: str = "") -> int:
     """When a file was made, in nanoseconds; 0 where its file system does not tell. ENOENT if there is none."""
-    facts = libc.buffer(_STATFS)
-    at = (libc.c_int(fd), os.fsencode(path), libc.c_int(0 if path else _EMPTY_PATH))
-    call("statx", *at, libc.c_uint(_BIRTH), facts)
+    facts = buffer(_STATFS)
+    at = (fd, os.fsencode(path), 0 if path else _EMPTY_PATH)
+    call("statx", *at, _BIRTH, facts)
     if not struct.unpack_from("I", facts)[0] & _BIRTH:
         return 0
     seconds, nanoseconds = struct.unpack_from("qI", facts, _BIRTH_AT)
@@ -279,8 +332,8 @@ def birth(fd: int, path: str = "") -> int:
 
 def is_proc(fd: int) -> bool:
     """Whether an open file is one of procfs."""
-    facts = libc.buffer(_STATFS)
-    return libc.function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
+    facts = buffer(_STATFS)
+    return function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
 
 
 def content(path: str) -> bytes:
@@ -299,21 +352,21 @@ class Memory:
     """What another process has in its memory."""
 
     def __init__(self) -> None:
-        self._buffer = libc.buffer(_PAGE)
-        self._local = _Range(libc.addressof(self._buffer), 0)
+        self._buffer = buffer(_PAGE)
+        self._local = _Range(addressof(self._buffer), 0)
         self._remote = _Range(0, 0)
-        self._number = libc.c_long(number("process_vm_readv"))
+        self._number = c_long(number("process_vm_readv"))
 
     def read(self, thread: int, address: int, length: int) -> bytes:
         """Bytes that lie within one page."""
         self._local.length = self._remote.length = length
         self._remote.base = address
         got = _syscall(
-            self._number, libc.c_int(thread), libc.byref(self._local), libc.c_ulong(1),
-            libc.byref(self._remote), libc.c_ulong(1), libc.c_ulong(0),
+            self._number, c_int(thread), byref(self._local), c_ulong(1),
+            byref(self._remote), c_ulong(1), c_ulong(0),
         )  # fmt: skip
         if got <= 0:
-            raise libc.failure()
+            raise failure()
         return self._buffer.raw[:got]
 
     def block(self, thread: int, address: int, length: int) -> bytes:
@@ -327,10 +380,9 @@ class Memory:
 
     def write(self, thread: int, address: int, data: bytes) -> None:
         """Put bytes where a call expects its result."""
-        memory = libc.buffer(data)
-        ours, theirs = _Range(libc.addressof(memory), len(data)), _Range(address, len(data))
-        one = libc.c_ulong(1)
-        call("process_vm_writev", libc.c_int(thread), libc.byref(ours), one, libc.byref(theirs), one, libc.c_ulong(0))
+        memory = buffer(data)
+        ours, theirs = _Range(addressof(memory), len(data)), _Range(address, len(data))
+        call("process_vm_writev", thread, byref(ours), 1, byref(theirs), 1, 0)
 
     def text(self, thread: int, address: int) -> bytes:
         """A text that ends with a zero byte."""
@@ -361,7 +413,7 @@ class Memory:
                 found.append(self.text(thread, pointer))
                 size += len(found[-1]) + _POINTER
                 if size > _MOST_WORDS or len(found[-1]) >= _MOST_BYTES:
-                    raise OSError(_E2BIG, os.strerror(_E2BIG))
+                    raise error(errno.E2BIG)
             address += _POINTER * len(pointers)
         return found
 

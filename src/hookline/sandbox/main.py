@@ -8,48 +8,6 @@ import sys
 from hookline.sandbox.policy import LISTS, Policy, records
 
 USAGE_ERROR, FAILED = 64, 125
-HELP = """usage: hookline confine [--write DIR]… [--read DIR]… [--block PATTERN]…
-                        [--no-network] -- COMMAND…
-       hookline confine --check
-       hookline confine --seatbelt FLAGS…
-
-Run a command so that the kernel holds it: it writes only below the given
-folders, and every program that it starts, however deep, is judged on its real
-words before it runs. Children and daemons stay inside.
-
-  --write DIR        a folder or file that may be written to; several may follow
-  --read DIR         read only these, what may be written to, and the system's
-  --block PATTERN    refuse to start what matches, such as 'sudo *'
-  --no-network       no network at all
-  --loopback         no network but a loopback of its own
-  --host NAME        no network but this host, by name: pypi.org, or
-                     '*.example.com:443'; several may follow
-  --token NAME=HOST  the line sees a random value in the variable NAME; only
-                     requests to HOST carry the real one
-  --socket PATH      a Unix socket outside that may be connected to
-  --seconds N        end the line after so long
-  --cpu N            end it after so many seconds of processor time
-  --memory N         end it when it holds so much, such as 2G
-  --processes N      let it have no more processes than this at once
-  --hide PATH        not to be read, besides the places that hold secrets
-  --show PATH        to be read although it is one of those places
-  --protect PATH     not to be changed, besides the files that run later
-  --unprotect PATH   to be changed although it is one of those files
-  --call FILE        the call this line is: narrower policies are read from
-                     FILE.policy, and refusals are noted in FILE.GUARD
-  --tell-folder FD   write the folder that a `bash -c` line ended in there
-  --check            say line by line what can be held here, and try it
-  --seatbelt         print the same as a profile for macOS's `sandbox-exec`,
-                     where it has not been run yet
-
-examples:
-  hookline confine --write . -- npm test
-  hookline confine --write . --block 'git push --force*' -- make release
-
-exit code: the command's; 64 for flags that cannot be understood, 124 if a
-limit ended it, 125 if the line cannot be confined, 126 if it cannot be started,
-127 if there is none"""
-
 _LISTS = {flag: name for name, flag in LISTS.items()}
 _TEXTS = {
     f"--{name.replace('_', '-')}": name for name in ("call", "tell_folder", "write_guard", "block_guard", "host_guard")
@@ -59,6 +17,12 @@ _WITH_VALUE = (*_LISTS, *_TEXTS, *_LIMITS)
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
+def help_text() -> str:
+    """What `--help` says."""
+    with open(os.path.join(os.path.dirname(__file__), "help.txt")) as file:
+        return file.read().rstrip("\n")
+
+
 class UsageError(Exception):
     """The flags cannot be understood."""
 
@@ -66,7 +30,7 @@ class UsageError(Exception):
 def main(argv: list[str]) -> int:
     """Run what the flags say; its exit code."""
     if not argv or argv[0] in ("-h", "--help"):
-        print(HELP)
+        print(help_text())
         return 0 if argv else USAGE_ERROR
     if argv == ["--check"]:
         from hookline.sandbox.check import report
@@ -86,7 +50,7 @@ def _print_profile(flags: list[str]) -> int:
     import re
 
     from hookline.sandbox import seatbelt
-    from hookline.sandbox.secret_places import hidden_places
+    from hookline.sandbox.places import hidden_places
 
     try:
         policy = _policy(_read(flags))

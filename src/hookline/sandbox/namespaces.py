@@ -7,7 +7,7 @@ import fcntl
 import os
 import struct
 
-from hookline.sandbox import kernel, libc
+from hookline.sandbox import kernel
 
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _NETLINK, _RAW, _STREAM, _DATAGRAM = 16, 3, 1, 2
@@ -26,10 +26,10 @@ def unshare_network() -> None:
     """Move to a network of our own, with nothing in it but its loopback; needs a user namespace unless we are root."""
     user, group = os.geteuid(), os.getegid()
     try:
-        kernel.call("unshare", libc.c_ulong(_NEW_NETWORK))
+        kernel.call("unshare", _NEW_NETWORK)
     except OSError:
         try:
-            kernel.call("unshare", libc.c_ulong(_NEW_NETWORK | _NEW_USER))
+            kernel.call("unshare", _NEW_NETWORK | _NEW_USER)
             _write("/proc/self/setgroups", "deny")
             _write("/proc/self/uid_map", f"{user} {user} 1")
             _write("/proc/self/gid_map", f"{group} {group} 1")

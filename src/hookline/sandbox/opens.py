@@ -6,6 +6,7 @@ Where a secret lies in a folder that the line may write to, every file is opened
 from __future__ import annotations
 
 import _thread
+import errno
 import fcntl
 import os
 import stat
@@ -13,20 +14,17 @@ import stat
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import EACCES, CallAnswered, JudgedLine, Notice
-from hookline.sandbox.outside import signed, terminal_of
+from hookline.sandbox.judged_line import CallAnswered, JudgedLine, Notice, Refusal, signed, terminal_of
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
+from hookline.sandbox.places import read_table
 from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
-from hookline.sandbox.reports import Refusal
-from hookline.sandbox.secret_places import read_table
 from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_ENOENT, _ENXIO, _EAGAIN, _EEXIST, _ENOTDIR, _ELOOP = 2, 6, 11, 17, 20, 40
 _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKING = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_TRUNC
@@ -99,7 +97,7 @@ class OpenCalls(WriteJudge):
         finally:
             if base >= 0:
                 os.close(base)
-        raise OSError(_ELOOP, os.strerror(_ELOOP))
+        raise kernel.error(errno.ELOOP)
 
     def _open_name(self, notice: Notice, place: NamedPlace, flags: int, mode: int) -> int | str:
         """A file that is open, or what the link says that lies there."""
@@ -113,14 +111,14 @@ class OpenCalls(WriteJudge):
         try:
             fd = os.open(place.name, (flags & ~os.O_TRUNC) | _QUICK, mode & 0o7777, dir_fd=place.folder.fd)
         except OSError as error:
-            if error.errno in (_ELOOP, _ENOTDIR) and not flags & os.O_NOFOLLOW:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and not flags & os.O_NOFOLLOW:
                 if kernel.is_proc(place.folder.fd):
                     return self._open_behind(notice, place, flags)
                 try:
                     return os.readlink(place.name, dir_fd=place.folder.fd)
                 except OSError:
                     raise error from None
-            if error.errno == _ENXIO and not flags & os.O_NONBLOCK:
+            if error.errno == errno.ENXIO and not flags & os.O_NONBLOCK:
                 return self._wait_to_open(notice, place, flags)
             raise
         self._note(place, flags, fd)
@@ -149,9 +147,9 @@ class OpenCalls(WriteJudge):
                 return self._open_behind(notice, place, flags)
             return os.readlink(place.name, dir_fd=place.folder.fd)
         if facts is None and not flags & os.O_CREAT:
-            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+            raise kernel.error(errno.ENOENT)
         if facts is not None and flags & os.O_CREAT and flags & os.O_EXCL:
-            raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
+            raise kernel.error(errno.EEXIST)
         if facts is not None and not flags & (os.O_ACCMODE | os.O_TRUNC):
             return self._open_name(notice, place, flags & ~os.O_CREAT, 0)  # it is there, and is only read
         raise RefusedCall(outside(self._line.policy, "write", place.path))
@@ -160,14 +158,14 @@ class OpenCalls(WriteJudge):
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
         if place.path == "/dev/tty":
             if not (terminal := terminal_of(notice[1])):
-                raise OSError(_ENXIO, os.strerror(_ENXIO))
+                raise kernel.error(errno.ENXIO)
             return os.open(terminal, (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
         pipe = os.open(place.name, _LOOK | os.O_NOFOLLOW, dir_fd=place.folder.fd)
         try:
             _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
         except RuntimeError:
             os.close(pipe)
-            raise BlockingIOError(_EAGAIN, os.strerror(_EAGAIN)) from None
+            raise kernel.error(errno.EAGAIN) from None
         raise CallAnswered
 
     def _open_slowly(self, listener: int, notice: Notice, pipe: int, flags: int) -> None:
@@ -190,8 +188,8 @@ class OpenCalls(WriteJudge):
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
             kernel.give_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC, answer=True)
         except OSError as error:
-            if error.errno != _ENOENT:  # else the caller has ended
-                kernel.respond(listener, notice[0], error.errno or EACCES)
+            if error.errno != errno.ENOENT:  # else the caller has ended
+                kernel.respond(listener, notice[0], error.errno or errno.EACCES)
         finally:
             os.close(fd)
 
@@ -250,7 +248,7 @@ class SystemView:
         own = process.isdigit() and descends(int(process), os.getpid()) and not _TELLS.intersection(names)
         if not own and path != "/proc" and not inside_any(path, self._proc):
             os.close(fd)
-            raise PermissionError(EACCES, os.strerror(EACCES))
+            raise kernel.error(errno.EACCES)
 
 
 def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 _MOST_LINKS = 40
 _LOOK = os.O_PATH | os.O_CLOEXEC
-_ENOENT, _EACCES, _ELOOP = 2, 13, 40
 _PROC_TOP = 1
 """The inode of procfs's own top folder, whose links are words; links further down jump."""
 
@@ -60,7 +60,7 @@ def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = Tr
     try:
         found = kernel.open_plainly(base, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
     except OSError as error:
-        if error.errno in (_ENOENT, _ELOOP):
+        if error.errno in (errno.ENOENT, errno.ELOOP):
             return _walk(thread, base, path, follow=follow)
         os.close(base)
         raise
@@ -71,7 +71,7 @@ def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = Tr
 def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple[OpenedPath, str]:
     """The folder that a path's last name lies in, and that name; `.` for the folder itself. ENOENT if there is none."""
     if not path:
-        raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+        raise kernel.error(errno.ENOENT)
     way, slash, name = path.rstrip("/").rpartition("/")
     if name in ("", ".", ".."):
         way, name = path, "."
@@ -83,9 +83,9 @@ def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple
         parent = _walk(thread, os.dup(base) if ours else os.open(_start(thread, folder, way), _LOOK), way, follow=True)
         if parent.fd >= 0 and name not in _FOR_ALL and _is_ours(parent.path):
             os.close(parent.fd)
-            raise PermissionError(_EACCES, os.strerror(_EACCES))
+            raise kernel.error(errno.EACCES)
     if parent.fd < 0:
-        raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+        raise kernel.error(errno.ENOENT)
     return parent, name
 
 
@@ -158,7 +158,7 @@ def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
                 at = _moved(at, os.open(name, _LOOK, dir_fd=at))
                 continue
             if links > _MOST_LINKS:
-                raise OSError(_ELOOP, os.strerror(_ELOOP), path)
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             follow = follow or target.endswith("/")
             left += _names(target)[::-1]
             if target.startswith("/"):
@@ -179,7 +179,7 @@ def _target(thread: int, folder: int, name: str, link: int) -> str | None:
         if top.st_ino != _PROC_TOP:
             return None
         if top.st_dev != os.stat("/proc").st_dev:
-            raise PermissionError(_EACCES, "processes of another namespace", name)
+            raise PermissionError(errno.EACCES, "processes of another namespace", name)
         return str(thread) if name in ("self", "thread-self") else os.readlink("", dir_fd=link)
     finally:
         os.close(link)

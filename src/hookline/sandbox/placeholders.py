@@ -6,23 +6,165 @@ that carry credentials, and nowhere else; where an answer repeats it, the line s
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import string
+import time
 from base64 import b64decode, b64encode
 
-from hookline.sandbox.authority import Authority
 from hookline.sandbox.hosts import fits
 from hookline.sandbox.streams import RefusedConnection, Stream, checked_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from ssl import SSLContext
+
+    Point = tuple[int, int] | None
+    from collections.abc import Mapping
 
     from hookline.sandbox.streams import Steps
 
     Pair = tuple[bytes, bytes]
+
+_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_BASE = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+)
+_INTEGER, _BITS, _OCTETS, _OID, _TEXT, _SEQUENCE, _SET, _TIME = 0x02, 0x03, 0x04, 0x06, 0x0C, 0x30, 0x31, 0x17
+_EC_KEY, _P256, _ECDSA, _COMMON_NAME = "1.2.840.10045.2.1", "1.2.840.10045.3.1.7", "1.2.840.10045.4.3.2", "2.5.4.3"
+_KEY_ID, _USAGE, _ALT_NAMES, _CONSTRAINTS, _NAMES, _AUTHORITY = (f"2.5.29.{n}" for n in (14, 15, 17, 19, 30, 35))
+_PURPOSES, _SERVER = "2.5.29.37", "1.3.6.1.5.5.7.3.1"
+_HOUR, _DAY = 3600, 86400
+_TRUE = b"\x01\x01\xff"
+
+
+def _add(first: Point, second: Point) -> Point:
+    if first is None or second is None:
+        return first or second
+    (x, y), (u, v) = first, second
+    if x == u and (y + v) % _PRIME == 0:
+        return None
+    top, bottom = (3 * x * x - 3, 2 * y) if first == second else (v - y, u - x)
+    slope = top * pow(bottom, -1, _PRIME) % _PRIME
+    new = (slope * slope - x - u) % _PRIME
+    return new, (slope * (x - new) - y) % _PRIME
+
+
+def _times(number: int) -> tuple[int, int]:
+    result: Point = None
+    power: Point = _BASE
+    while number:
+        result, power, number = _add(result, power) if number & 1 else result, _add(power, power), number >> 1
+    assert result is not None, "numbers are below the order"
+    return result
+
+
+def _der(tag: int, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    size = len(body).to_bytes((len(body).bit_length() + 7) // 8 or 1, "big")
+    return bytes([tag]) + (size if len(body) < 128 else bytes([0x80 | len(size)]) + size) + body
+
+
+def _integer(value: int) -> bytes:
+    return _der(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+
+
+def _oid(text: str) -> bytes:
+    first, second, *rest = map(int, text.split("."))
+    out = bytes([40 * first + second])
+    for number in rest:
+        digits = [number >> shift & 0x7F for shift in range(28, -1, -7)]
+        digits = digits[next((at for at, digit in enumerate(digits) if digit), 4) :]
+        out += bytes([digit | 0x80 for digit in digits[:-1]] + digits[-1:])
+    return _der(_OID, out)
+
+
+def _sequence(*parts: bytes) -> bytes:
+    return _der(_SEQUENCE, *parts)
+
+
+def _extension(number: str, *parts: bytes) -> bytes:
+    return _sequence(_oid(number), *parts[:-1], _der(_OCTETS, parts[-1]))
+
+
+def _name(text: str) -> bytes:
+    return _sequence(_der(_SET, _sequence(_oid(_COMMON_NAME), _der(_TEXT, text.encode()))))
+
+
+def _pem(label: str, data: bytes) -> str:
+    text = b64encode(data).decode()
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+    return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))
+
+
+class _Key:
+    def __init__(self) -> None:
+        self._secret = secrets.randbelow(_ORDER - 1) + 1
+        x, y = _times(self._secret)
+        point = b"\4" + x.to_bytes(32, "big") + y.to_bytes(32, "big")
+        self._point = _der(_BITS, b"\0", point)
+        self.public = _sequence(_sequence(_oid(_EC_KEY), _oid(_P256)), self._point)
+        self.ident = hashlib.sha256(point).digest()[:20]
+
+    def sign(self, data: bytes) -> bytes:
+        nonce = secrets.randbelow(_ORDER - 1) + 1
+        r = _times(nonce)[0] % _ORDER
+        digest = int.from_bytes(hashlib.sha256(data).digest(), "big")
+        return _sequence(_integer(r), _integer(pow(nonce, -1, _ORDER) * (digest + r * self._secret) % _ORDER))
+
+    def pem(self) -> str:
+        secret = _der(_OCTETS, self._secret.to_bytes(32, "big"))
+        return _pem("EC PRIVATE KEY", _sequence(_integer(1), secret, _der(0xA0, _oid(_P256)), _der(0xA1, self._point)))
+
+
+class Authority:
+    """Issues certificates for hosts, and for these only."""
+
+    def __init__(self, hosts: list[str]) -> None:
+        self._key, self._subject = _Key(), _name("hookline: this line only")
+        self._contexts: dict[str, SSLContext] = {}
+        permitted = _sequence(_der(0xA0, *(_sequence(_der(0x82, host.removeprefix("*.").encode())) for host in hosts)))
+        self.certificate: str = _pem("CERTIFICATE", self._issue(self._subject, self._key, [
+            _extension(_CONSTRAINTS, _TRUE, _sequence(_TRUE, _integer(0))),
+            _extension(_USAGE, _TRUE, _der(_BITS, b"\1\6")),
+            _extension(_NAMES, _TRUE, permitted),
+            _extension(_KEY_ID, _der(_OCTETS, self._key.ident)),
+        ]))  # fmt: skip
+
+    def _issue(self, subject: bytes, key: _Key, extensions: list[bytes]) -> bytes:
+        times = [time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + ahead)) for ahead in (-_HOUR, _DAY)]
+        valid = _sequence(*(_der(_TIME, moment.encode()) for moment in times))
+        serial, algorithm = _integer(secrets.randbits(120)), _sequence(_oid(_ECDSA))
+        body = _sequence(
+            _der(0xA0, _integer(2)), serial, algorithm, self._subject, valid, subject, key.public,
+            _der(0xA3, _sequence(*extensions)),
+        )  # fmt: skip
+        return _sequence(body, algorithm, _der(_BITS, b"\0", self._key.sign(body)))
+
+    def context(self, host: str) -> SSLContext:
+        """The server's side of TLS for a host."""
+        if host not in self._contexts:
+            import ssl  # only the broker needs it, and not before a first connection
+
+            key = _Key()
+            leaf = self._issue(_name(host[:60]), key, [
+                _extension(_ALT_NAMES, _sequence(_der(0x82, host.encode()))),
+                _extension(_PURPOSES, _sequence(_oid(_SERVER))),
+                _extension(_AUTHORITY, _sequence(_der(0x80, self._key.ident))),
+                _extension(_KEY_ID, _der(_OCTETS, key.ident)),
+            ])  # fmt: skip
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            file = os.memfd_create("certificate")
+            os.write(file, (_pem("CERTIFICATE", leaf) + key.pem()).encode())
+            context.load_cert_chain(f"/proc/self/fd/{file}")
+            os.close(file)
+            context.set_alpn_protocols(["http/1.1"])
+            self._contexts[host] = context
+        return self._contexts[host]
+
 
 _CREDENTIALS = frozenset({
     b"authorization", b"x-api-key", b"api-key", b"private-token", b"job-token", b"x-auth-token", b"x-access-token",

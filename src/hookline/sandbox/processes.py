@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
-from hookline.sandbox import kernel, outside, signals, syscalls
-from hookline.sandbox.judged_line import CallMade, JudgedLine, Notice, number_in
-from hookline.sandbox.outside import signed
-from hookline.sandbox.reports import Refusal
+from hookline.sandbox import kernel, signals, syscalls
+from hookline.sandbox.judged_line import CallMade, JudgedLine, Notice, Refusal, number_in, signed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
 
-ESRCH, EAGAIN = 3, 11
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPU, _DATA = 0, 2
 """RLIMIT_CPU and RLIMIT_DATA: what one process alone may use is held by the kernel, between two looks of ours."""
@@ -49,12 +47,12 @@ class OtherProcesses:
         if name == "clone" and notice[6] & syscalls.NAMESPACES:
             return Refusal(syscalls.REFUSED[name], guard, "a confined line may not do this")
         if most is not None and len(signals.descendants(os.getpid())) >= most:
-            raise BlockingIOError(EAGAIN, os.strerror(EAGAIN))
+            raise kernel.error(errno.EAGAIN)
         return None
 
     def _process(self, name: str, notice: Notice) -> Refusal | None:
         """What changes a process, or its group: only those that the line has started are its to change."""
-        target = outside.target(name, notice[6:], notice[1])
+        target = _target(name, notice[6:], notice[1])
         if target is None or (target != -1 and descends(abs(target), os.getpid())):
             return None
         return self._refused("to change", target)
@@ -72,7 +70,7 @@ class OtherProcesses:
         if target == caller or (name == "tkill" and number_in(f"/proc/{target}/status", "Tgid:", 0) == caller):
             return None
         if target > 0 and not _process_of(target):
-            raise ProcessLookupError(ESRCH, os.strerror(ESRCH))
+            raise kernel.error(errno.ESRCH)
         line = signals.descendants(os.getpid())
         group = os.getpgid(thread) if target == 0 else -target
         meant = [target] if target > 0 else [pid for pid in line if target == -1 or _group(pid) == group]
@@ -174,3 +172,19 @@ _WHAT = {
     "memory": "it has used {:.0f} bytes of memory",
     "seconds": "it has taken {:g} seconds",
 }
+
+
+def _target(name: str, arguments: tuple[int, ...], thread: int) -> int | None:
+    """The process whose limits or scheduling a call changes, negative for a group; None if it changes none.
+
+    -1 stands for everything of a user.
+    """
+    if name == "prlimit64" and not arguments[syscalls.NEW_LIMIT]:
+        return None
+    if name not in syscalls.OWNED_GROUPS:
+        return signed(arguments[0]) or thread
+    kind, who = arguments[0] & 0xFFFFFFFF, signed(arguments[1])
+    first = syscalls.OWNED_GROUPS[name]
+    if kind == first + syscalls.BY_USER:
+        return -1
+    return (who or thread) if kind == first else -(who or os.getpgid(thread))

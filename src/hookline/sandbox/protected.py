@@ -14,10 +14,9 @@ from contextlib import suppress
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.path_access import own_real
+from hookline.sandbox.places import FREE, first_line, names_in, read_table
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.secret_places import FREE, names_in, read_table
 from hookline.sandbox.syscalls import AT_FDCWD
-from hookline.sandbox.writable_dirs import first_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,12 +15,9 @@ import select
 import time
 
 from hookline.sandbox import kernel, signals
-from hookline.sandbox.confined_line import FAILED, LIMITED, CommandProcess, ConfinedLine, say
-from hookline.sandbox.path_access import WritablePlaces
+from hookline.sandbox.confined_line import DEVICES, FAILED, LIMITED, CommandProcess, ConfinedLine, say
+from hookline.sandbox.places import WritableDirs
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import DEVICES
-from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +128,8 @@ class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
     def __init__(self, line: ConfinedLine, status: int, life: int, egress: Egress | None) -> None:
-        from hookline.sandbox.judged_line import JudgedLine
+        from hookline.sandbox.judged_line import JudgedLine, Reporter
+        from hookline.sandbox.path_access import WritablePlaces
         from hookline.sandbox.supervisor import Supervisor
 
         self._owner, self._status, self._life, self._command = line.owner, status, life, 0

@@ -5,6 +5,7 @@ Where two rules match, the later one counts. What Seatbelt cannot hold stands in
 
 from __future__ import annotations
 
+import os
 import re
 
 from hookline.sandbox.policy import Policy
@@ -14,26 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_HEAD = """\
-(version 1)
-; made by `hookline confine --seatbelt`; not yet run on macOS
-(deny default)
-(allow process-fork process-exec*)
-(allow signal process-info* (target same-sandbox))
-(allow sysctl-read user-preference-read pseudo-tty ipc-posix-sem)
-(allow ipc-posix-shm-read* ipc-posix-shm-write* (ipc-posix-name-regex #"^/(tmp|psm_|sem|mp-)"))
-(allow file-ioctl (regex #"^/dev/(tty|pty|fd/)"))
-(allow mach-lookup
-  (global-name "com.apple.system.opendirectoryd.libinfo")
-  (global-name "com.apple.system.opendirectoryd.membership")
-  (global-name "com.apple.system.notification_center")
-  (global-name "com.apple.system.logger")
-  (global-name "com.apple.logd")
-  (global-name "com.apple.trustd.agent")
-  (global-name "com.apple.cfprefsd.daemon")
-  (global-name "com.apple.cfprefsd.agent")
-  (global-name "com.apple.bsd.dirhelper"))
-; no other service outside is asked for anything: launchd, Apple events, the pasteboard and keychains included"""
 _SYSTEM = (
     "/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/opt/local", "/private/etc",
     "/private/var/db/timezone", "/private/var/select", "/dev", "/Applications/Xcode.app", "/nix",
@@ -54,7 +35,9 @@ def profile(policy: Policy, writable: Iterable[str], hidden: Iterable[str] = (),
 
     What is denied comes last.
     """
-    lines = [_HEAD, *_reading(policy, writable), *_writing(policy, writable), *_network(policy)]
+    with open(os.path.join(os.path.dirname(__file__), "seatbelt.sb")) as file:
+        head = file.read().rstrip("\n")
+    lines = [head, *_reading(policy, writable), *_writing(policy, writable), *_network(policy)]
     if found := [*hidden]:
         lines.append(f"(deny file-read* file-write* {_below(found)})")
     if found := [f"(regex #{_quoted(expression)})" for expression in protected]:

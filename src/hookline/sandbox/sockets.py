@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import _socket
 import _thread
+import errno
 import os
 import select
 import stat
 import struct
 import time
 
-from hookline.sandbox import kernel, libc
+from hookline.sandbox import kernel
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
-from hookline.sandbox.judged_line import EINVAL, CallAnswered, CallMade, JudgedLine, Notice
-from hookline.sandbox.outside import signed
+from hookline.sandbox.judged_line import (
+    CallAnswered,
+    CallMade,
+    JudgedLine,
+    Notice,
+    Refusal,
+    SocketCopy,
+    connect,
+    signed,
+)
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
-from hookline.sandbox.reports import Refusal
-from hookline.sandbox.socket_copy import SocketCopy, connect
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -32,8 +39,6 @@ if TYPE_CHECKING:
 
 UNIX = 1
 _SEQPACKET, _DATAGRAM, _RAW, _KIND = 5, 2, 3, 0xF
-_EINTR, _EAGAIN, _ECONNREFUSED, _EINPROGRESS = 4, 11, 111, 115
-_EAFNOSUPPORT = 97
 _LONGEST_ADDRESS = 128
 _SOCKET_LEVEL, _ERROR, _SEND_TIMEOUT = 1, 4, 21
 _MOMENT = 50  # milliseconds
@@ -70,13 +75,13 @@ class Sockets:
             return Refusal("the network", "--no-network", "this line runs without one")
         if family in (INTERNET, INTERNET_6):
             return Refusal("a socket", self._line.policy.host_guard, "only TCP reaches named hosts", quiet=True)
-        raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+        raise kernel.error(errno.EAFNOSUPPORT)
 
     def _pair(self, _name: str, notice: Notice) -> Refusal | None:
         """Two ends that send packets to each other: made so that neither can be pointed elsewhere."""
         family, kind, protocol = (signed(value) for value in notice[6:9])
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
-            raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+            raise kernel.error(errno.EAFNOSUPPORT)
         ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
         flags, listener = kind & _socket.SOCK_CLOEXEC, self._line.listener
         try:
@@ -118,9 +123,9 @@ class Sockets:
         """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
         address = address or _path_address(file)
         error = sock.connect(address)
-        if sock.blocking and error in (_EINPROGRESS, _EAGAIN):
+        if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
             kept = os.dup(file) if file >= 0 else -1
-            waited = b"" if error == _EINPROGRESS else address if kept < 0 else _path_address(kept)
+            waited = b"" if error == errno.EINPROGRESS else address if kept < 0 else _path_address(kept)
             _thread.start_new_thread(_wait, (self._line.listener, notice, sock.keep(), waited, kept))
             raise CallAnswered
         if error:
@@ -139,12 +144,12 @@ class Sockets:
     def _connect_unix(self, sock: SocketCopy, notice: Notice, name: bytes) -> Refusal | None:
         if name.startswith(b"\0"):
             if not self._is_own_name(notice[1], name):
-                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+                raise kernel.error(errno.ECONNREFUSED)
             self._make(sock, notice, struct.pack("H", UNIX) + name)
         with resolve_in_process(notice[1], AT_FDCWD, os.fsdecode(name.partition(b"\0")[0])) as place:
             found = os.stat(place.fd if place.fd >= 0 else place.path)
             if not stat.S_ISSOCK(found.st_mode):
-                raise OSError(_ECONNREFUSED, os.strerror(_ECONNREFUSED))
+                raise kernel.error(errno.ECONNREFUSED)
             if not self._is_open(place.path, found):
                 advice = f"to allow it, add `--socket {place.path}`"
                 quiet = any(matches_glob(pattern, place.path) for pattern in _ON_THE_SIDE)
@@ -178,7 +183,7 @@ class Sockets:
             if egress and not egress.namespace and sock.socket.family in (INTERNET, INTERNET_6):
                 family = int.from_bytes(address[:2], "little")
                 if family not in (INTERNET, INTERNET_6):
-                    raise OSError(_EAFNOSUPPORT, os.strerror(_EAFNOSUPPORT))
+                    raise kernel.error(errno.EAFNOSUPPORT)
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
                 self._line.callers.act(notice[1], lambda: egress.bind(sock, host, port))
                 raise CallMade
@@ -224,7 +229,7 @@ def _wait(listener: int, notice: Notice, fd: int, address: bytes, file: int) -> 
     """Wait, in a thread, for a connection that is under way, or for a full Unix listener; and answer the caller."""
     try:
         made = address and connect(fd, address, len(address))
-        error = libc.get_errno() if made else 0 if address else _finish(listener, notice, fd)
+        error = (kernel.failure().errno or 0) if made else 0 if address else _finish(listener, notice, fd)
         kernel.respond(listener, notice[0], error)
     finally:
         os.close(fd)
@@ -241,9 +246,9 @@ def _finish(listener: int, notice: Notice, fd: int) -> int:
     try:
         while not events.poll(_MOMENT):
             if not kernel.still_waiting(listener, notice[0]) or _signalled(notice[1]):
-                return _EINTR
+                return errno.EINTR
             if end is not None and time.monotonic() > end:
-                return _EINPROGRESS
+                return errno.EINPROGRESS
         return sock.getsockopt(_SOCKET_LEVEL, _ERROR)
     finally:
         sock.detach()
@@ -270,7 +275,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 def host_of(family: int, address: bytes) -> str:
     """The host in an address, an IPv4 one also where it is written as IPv6."""
     if len(address) < {INTERNET: 8, INTERNET_6: 24}[family]:
-        raise OSError(EINVAL, os.strerror(EINVAL))
+        raise kernel.error(errno.EINVAL)
     if family == INTERNET:
         return _socket.inet_ntop(INTERNET, address[4:8])
     host = address[8:24]

@@ -8,22 +8,20 @@ to the line's own rules by Landlock, so that a mistake here cannot write outside
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
-from hookline.sandbox import kernel, libc, syscalls
+from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import EACCES, CallAnswered, CallMade, JudgedLine, Notice
-from hookline.sandbox.outside import signed
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Notice, Refusal, signed
 from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
-from hookline.sandbox.reports import Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.judged_line import Table
 
-_ENOENT, _EEXIST = 2, 17
 _EXCHANGE, _FOLLOW = 2, 0x400
 _MOST_TEXT = 1 << 20
 _ACTS = {"unlink": REMOVES, "unlinkat": REMOVES, "rmdir": REMOVES, "mkdir": MAKES_FOLDER, "mkdirat": MAKES_FOLDER}
@@ -98,9 +96,9 @@ class WriteJudge:
             return
         there = self._exists(place)
         if there and new:
-            raise FileExistsError(_EEXIST, os.strerror(_EEXIST))
+            raise kernel.error(errno.EEXIST)
         if not there and not new:
-            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+            raise kernel.error(errno.ENOENT)
         raise RefusedCall(outside(self._line.policy, "write", place.path))
 
 
@@ -182,8 +180,8 @@ class NameCalls(WriteJudge):
             return
         self._judge(target, MAKES)
         words = (os.fsencode(source.name), os.fsencode(target.name))
-        ends = (libc.c_int(source.folder.fd), libc.c_int(target.folder.fd))
-        kernel.call("renameat2", ends[0], words[0], ends[1], words[1], libc.c_uint(flags))
+        ends = (source.folder.fd, target.folder.fd)
+        kernel.call("renameat2", ends[0], words[0], ends[1], words[1], flags)
 
     def _link(self, name: str, notice: Notice) -> None:
         thread, arguments = notice[1], notice[6:]
@@ -191,19 +189,19 @@ class NameCalls(WriteJudge):
         flags = arguments[4] & 0xFFFFFFFF if name == "linkat" else 0
         text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
         if not text and not flags & syscalls.AT_EMPTY_PATH:
-            raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+            raise kernel.error(errno.ENOENT)
         at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
         with resolve_in_process(thread, at, text, follow=bool(flags & _FOLLOW)) as file:
             if file.fd < 0:
-                raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+                raise kernel.error(errno.ENOENT)
             target = self._place(name, notice, to, new)
             try:
                 self._judge_path(file.path, MOVES)
                 self._judge(target, MAKES)
                 self._keep_inside(target, new=True)
-                here, there = libc.c_int(syscalls.AT_FDCWD), libc.c_int(target.folder.fd)
+                here, there = syscalls.AT_FDCWD, target.folder.fd
                 words = (os.fsencode(file.opened), os.fsencode(target.name))
-                kernel.call("linkat", here, words[0], there, words[1], libc.c_int(_FOLLOW))
+                kernel.call("linkat", here, words[0], there, words[1], _FOLLOW)
             finally:
                 os.close(target.folder.fd)
             self._line.saw("written", target.path)
@@ -213,7 +211,7 @@ class NameCalls(WriteJudge):
         text = os.fsdecode(self._line.memory.text(thread, arguments[0]))
         with resolve_in_process(thread, syscalls.AT_FDCWD, text) as file:
             if file.fd < 0:
-                raise FileNotFoundError(_ENOENT, os.strerror(_ENOENT))
+                raise kernel.error(errno.ENOENT)
             self._judge_change(file.path)
             os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
             self._line.saw("written", file.path)
@@ -249,5 +247,5 @@ def _text_of(place: NamedPlace) -> tuple[str, os.stat_result]:
     with open(fd, "rb") as file:
         facts, data = os.fstat(fd), file.read(_MOST_TEXT + 1)
     if not stat.S_ISREG(facts.st_mode) or len(data) > _MOST_TEXT:
-        raise PermissionError(EACCES, os.strerror(EACCES))
+        raise kernel.error(errno.EACCES)
     return data.decode("utf-8", "surrogateescape"), facts

@@ -13,32 +13,24 @@ import gc
 import marshal
 import os
 import struct
+from _ctypes import addressof
 from contextlib import suppress
 
 from hookline.core import template
 from hookline.sandbox import (
-    check,
     confined_line,
-    files,
     kernel,
-    libc,
     main,
-    opens,
-    processes,
     run,
     signals,
-    sockets,
     supervisor,
-    writes,
 )
 from hookline.sandbox import filter as seccomp
-from hookline.sandbox.judged_line import JudgedLine
+from hookline.sandbox.confined_line import SCOPED_SINCE, PathRights, ReadRules
+from hookline.sandbox.judged_line import JudgedLine, Reporter
 from hookline.sandbox.path_access import WritablePlaces
+from hookline.sandbox.places import HiddenPlaces, WritableDirs
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.reports import Reporter
-from hookline.sandbox.rules import SCOPED_SINCE, PathRights, ReadRules
-from hookline.sandbox.secret_places import HiddenPlaces
-from hookline.sandbox.writable_dirs import WritableDirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +42,6 @@ FREE = 10
 """Descriptors of a line have numbers below this one; everything of ours is above."""
 SETTLE = 0.05
 """Seconds after a line in which the next crew is not made yet: the line needs the processors more."""
-_WARM = (check, files, opens, processes, sockets, supervisor, writes)
-"""Read before the first line comes."""
 _STREAMS = 3
 _WATCHED = b"w"
 """Says that the end of the process that waits for the exit code is the line's end, too."""
@@ -160,7 +150,8 @@ class _WaitingCrew:
             os.dup2(fd, target)
             os.close(fd)
         if state:  # by `launcher.c`, which knows bytes only
-            folder, words, variables = _decoded(folder, words, variables)
+            folder, words = os.fsdecode(folder), [os.fsdecode(word) for word in words]
+            variables = dict(os.fsdecode(pair).partition("=")[::2] for pair in variables)
             _take_over(*state)
         template.replace_environ([os.fsencode(f"{name}={value}") for name, value in variables.items()])
         os.chdir(folder)
@@ -187,9 +178,9 @@ def _rehearse() -> None:
     reporter = Reporter("")
     judge = supervisor.Supervisor(JudgedLine(_USUAL, WritablePlaces(["/"]), reporter), reporter)
     judge.look_around()
-    path = libc.buffer(b"/bin/true\0")
-    words = libc.buffer(struct.pack("QQ", libc.addressof(path), 0))
-    arguments = (libc.addressof(path), libc.addressof(words), libc.addressof(words) + 8, 0, 0, 0)
+    path = kernel.buffer(b"/bin/true\0")
+    words = kernel.buffer(struct.pack("QQ", addressof(path), 0))
+    arguments = (addressof(path), addressof(words), addressof(words) + 8, 0, 0, 0)
     judge.judge("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments))
 
 
@@ -202,11 +193,6 @@ def _note(*values: object) -> int:
 def _read(fd: int) -> tuple:  # type: ignore[type-arg]  # whatever was noted
     value: tuple = marshal.loads(template.read_file(fd))  # type: ignore[type-arg]  # noqa: S302 - written by our owner or by us
     return value
-
-
-def _decoded(folder: bytes, words: list[bytes], pairs: list[bytes]) -> tuple[str, list[str], dict[str, str]]:
-    variables = (os.fsdecode(pair).partition("=") for pair in pairs)
-    return os.fsdecode(folder), [os.fsdecode(word) for word in words], {name: value for name, _, value in variables}
 
 
 def _take_over(state: bytes) -> None:

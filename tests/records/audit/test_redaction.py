@@ -15,7 +15,7 @@ from hookline.events import Event, PostToolUse, PostToolUseFailure, PreToolUse, 
 from hookline.records.audit.export import lines
 from hookline.records.audit.log import AuditLog, read
 from hookline.replies import ask
-from hookline.sandbox.reports import Reporter
+from hookline.sandbox.judged_line import Reporter
 from hookline.testing import bash
 from tests.guards.detect.test_detect import HEX, MIXED, TOKENS
 

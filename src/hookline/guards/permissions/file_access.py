@@ -20,7 +20,7 @@ from hookline.core.shell.programs.table import ParsedOptions, known, lists, name
 from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
-from hookline.sandbox.secret_places import FREE, read_table
+from hookline.sandbox.places import FREE, read_table
 
 
 class _FileRead(NamedTuple):
