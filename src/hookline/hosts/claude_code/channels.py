@@ -81,7 +81,6 @@ class CliChannel(Channel):
         self.gone: bool = False
 
     def received(self, data: bytes) -> None:
-        """Take bytes from the host."""
         for message in self._connection.receive(data):
             if isinstance(message, wire.Success | wire.Failure):
                 self._answered(message)
@@ -116,11 +115,9 @@ class CliChannel(Channel):
             raise RequestRefused("host", f"an answer that cannot be read ({problem})") from None
 
     def say(self, note: Mapping[str, Any]) -> None:
-        """One message of the conversation."""
         self._write(self._connection.send(wire.Message(str(note.get("type", "")), msgspec.json.encode(note))))
 
     def answer(self, request_id: str, response: Mapping[str, Any] | None = None) -> None:
-        """Answer what the host asked."""
         self._write(self._connection.send(wire.Success(request_id, Raw(msgspec.json.encode(response or {})))))
 
     def refuse(self, request_id: str, error: str, code: str | None = None) -> None:
@@ -145,7 +142,7 @@ class HostChannel(Channel):
         self._transport = transport
         self.answering: Answering = Answering(self._connection, transport.write, hooks, can_use_tool, servers)
         self.inbox: MessageQueue = MessageQueue(transport.pause, transport.resume)
-        self._run = RunTracker(self._end_input, linger)
+        self.run: RunTracker = RunTracker(self._end_input, linger)
         self.ends_session: bool = False
         """Whether the CLI asks about SessionEnd, which it can only while its stdin is open."""
         self._leaving: asyncio.Task[None] | None = None
@@ -158,7 +155,6 @@ class HostChannel(Channel):
     # ── saying ──────────────────────────────────────────────────────────────────────────────────
 
     async def request(self, request: wire.Request | wire.OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
-        """Ask the CLI something and wait for the answer."""
         self._check_open()
         subtype = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
         self.inbox.hold_open(1)
@@ -177,13 +173,9 @@ class HostChannel(Channel):
     async def say(self, message: wire.UserMessage) -> None:
         """Send a prompt; waits while the CLI is slow to read."""
         self._check_open()
-        self._run.prompted()
+        self.run.prompted()
         self._write(self._connection.send(message))
         await self._transport.drain()
-
-    def end_input(self) -> None:
-        """No more prompts: close the CLI's stdin, once the run it is busy with is over."""
-        self._run.end_when_done()
 
     def _end_input(self) -> None:
         if self.ends_session:
@@ -205,7 +197,7 @@ class HostChannel(Channel):
             await self._end_session()
         elif self._leaving is not None:
             await self._leaving
-        self._run.close()
+        self.run.close()
         await self.answering.aclose()
         self._over = True
         await self._transport.close()
@@ -240,7 +232,7 @@ class HostChannel(Channel):
         self._noise.clear()
         if message.type == "hook_event":
             self.answering.event_line(message.line)
-        elif self._run.heard(message):
+        elif self.run.heard(message):
             self.inbox.put(message)
 
     def _violated(self, violation: wire.Violation) -> None:
@@ -271,7 +263,7 @@ class HostChannel(Channel):
         if not self._over:
             self._error = self._why(exit)
         self._over = True
-        self._run.close()
+        self.run.close()
         self.answering.stop()
         self._fail_asked(self._error or CliDied("the CLI ended", exit.code, exit.stderr))
         self.inbox.end(self._error)
@@ -283,7 +275,7 @@ class HostChannel(Channel):
         if self._garbled is not None:
             problem = f"the CLI printed lines that are not messages: {self._garbled}"
             return CliProtocolError(problem, exit.code, exit.stderr)
-        if not self._asked and not self._run.open and (exit.code == 0 or self._run.finished):
+        if not self._asked and not self.run.open and (exit.code == 0 or self.run.finished):
             return None  # after an error result the CLI ends with exit code 1 on purpose
         printed = self._noise[-1].decode("utf-8", "replace")[:200] if self._noise else ""
         said = f"; it printed `{printed}`" if printed else ""
@@ -355,6 +347,7 @@ class RunTracker:
         self._disarm()
 
     def end_when_done(self) -> None:
+        """No more prompts: close the CLI's stdin, once the run it is busy with is over."""
         self._last_prompt = True
         self._settle()
 

@@ -137,7 +137,7 @@ class ClaudeClient:
 
     async def _initialize(self, session: HostChannel) -> None:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
-        planned = Registration({}, {}) if self._hooks is None else plan(self._hooks)
+        planned = Registration() if self._hooks is None else plan(self._hooks)
         session.answering.register(planned)
         opening = Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
         try:
@@ -197,7 +197,7 @@ class ClaudeClient:
 
     def end_input(self) -> None:
         """No more prompts: the CLI ends once it has nothing left to do."""
-        self._open.end_input()
+        self._open.run.end_when_done()
 
     async def interrupt(self) -> None:
         """Stop the turn; hooks that run are cancelled."""

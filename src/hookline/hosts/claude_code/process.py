@@ -293,12 +293,7 @@ class Subprocess:
     """The transport for a CLI that is a program: its own session, so a Ctrl-C meant for us does not reach it."""
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        grace: float = GRACE,
+        self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None, grace: float = GRACE
     ) -> None:
         self.argv: list[str] = list(argv)
         self._cwd = cwd

@@ -39,8 +39,8 @@ _GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
 class Registration(Struct, frozen=True):
     """What to register for a set of hooks: the entries of `initialize`, and each callback's event."""
 
-    hooks: dict[str, list[CallbackMatcher]]
-    events: dict[str, type[Event]]
+    hooks: dict[str, list[CallbackMatcher]] = {}
+    events: dict[str, type[Event]] = {}
     must_block: tuple[str, ...] = ()  # names of the hooks that say on_failure="block" themselves
     missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
 

@@ -50,7 +50,7 @@ class Answering:
         can_use_tool: CanUse | None = None,
         servers: Mapping[str, InProcess] | None = None,
     ) -> None:
-        self.plan: Registration = Registration({}, {})
+        self.plan: Registration = Registration()
         self._codecs: dict[str, CallbackCodec] = {}
         self._connection = connection
         self._write = write

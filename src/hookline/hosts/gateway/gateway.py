@@ -105,7 +105,6 @@ class Gateway:
     # -- from the client ---------------------------------------------------------------------------------------------
 
     async def from_client(self, message: Message) -> None:
-        """Take a message of the client's."""
         method, key = message.get("method"), wire.id_of(message)
         if method is None:
             if not self._own.take(key, message) and not self._questions.answered(key, message):
@@ -188,7 +187,6 @@ class Gateway:
     # -- from the server ---------------------------------------------------------------------------------------------
 
     async def from_server(self, message: Message) -> None:
-        """Take a message of the server's."""
         method, key = message.get("method"), wire.id_of(message)
         waiting = self._open.get(key)
         if method is None and self._own.take(key, message):
@@ -274,7 +272,6 @@ class ServerProgram:
             raise ConfigError(one_line(command[0]), f"the server could not be started: {problem.strerror}") from None
 
     async def send(self, message: Message) -> None:
-        """Write it a line."""
         if self._pipe is not None:
             await self._pipe.send(message)
 

@@ -63,7 +63,6 @@ class ServerAddress:
         task.add_done_callback(lambda _: self._under_way.pop(key, None))
 
     async def receive(self) -> AsyncIterator[Message]:
-        """What the server sends, in answers and in streams."""
         while (message := await self._received.get()) is not None:
             yield message
 

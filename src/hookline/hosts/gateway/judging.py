@@ -341,7 +341,6 @@ class ServerQuestions:
         """How often the server has asked since the client's last request."""
 
     async def asked(self, id: Id, message: Message) -> None:
-        """Take a request of the server's."""
         if id in self._waiting:
             await self._to_server(wire.error(id, wire.INVALID_REQUEST, f"a request with the id `{id}` is under way"))
         elif message["method"] not in (_ELICIT, _SAMPLE):

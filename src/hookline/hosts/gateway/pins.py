@@ -175,7 +175,6 @@ class Pins:
         return None
 
     def schema(self, name: str, field: str) -> Any:
-        """A tool's `inputSchema` or `outputSchema`."""
         tool = self._seen.get(name)
         return tool.get(field) if isinstance(tool, dict) else None
 
@@ -187,7 +186,6 @@ class Pins:
         return found or ""
 
     def refuse(self, name: str) -> None:
-        """Note that a call was refused."""
         self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._file.record("ToolRefused", [name], self._stored)
 
