@@ -5,7 +5,7 @@ They are dicts and lists for every reader; to change one, take a copy, which is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from types import NoneType
@@ -20,34 +20,34 @@ def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
     raise TypeError("an event cannot be changed; change a copy, and answer `rewrite(copy)` to run a tool with it")
 
 
-class FrozenDict(dict[str, Any]):
+class _Frozen:
+    """What cannot be changed; copies of it are ordinary ones."""
+
+    __slots__ = ()
+    plain: ClassVar[type[Any]]
+
+    def __copy__(self) -> Any:
+        return self.plain(self)
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[type[Any], tuple[Any]]:
+        return self.plain, (self.plain(self),)
+
+
+class FrozenDict(_Frozen, dict[str, Any]):
     """A dict that cannot be changed; `dict(it)`, `copy` and `deepcopy` are ordinary ones."""
 
     __slots__ = ()
-
-    def __copy__(self) -> dict[str, Any]:
-        return dict(self)
-
-    def __deepcopy__(self, memo: object) -> dict[str, Any]:
-        return thaw(self)  # type: ignore[no-any-return]
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any]]:
-        return dict, (dict(self),)
+    plain = dict
 
 
-class FrozenList(list[Any]):
+class FrozenList(_Frozen, list[Any]):
     """A list that cannot be changed; `list(it)`, `copy` and `deepcopy` are ordinary ones."""
 
     __slots__ = ()
-
-    def __copy__(self) -> list[Any]:
-        return list(self)
-
-    def __deepcopy__(self, memo: object) -> list[Any]:
-        return thaw(self)  # type: ignore[no-any-return]
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any]]:
-        return list, (list(self),)
+    plain = list
 
 
 for _kind, _changes in (
@@ -87,29 +87,6 @@ def _freeze_items(value: dict[str, Any]) -> FrozenDict:
     return frozen
 
 
-_FREEZER = """
-def freeze_fields(self):
-{lines}
-"""
-_FREEZE_FIELD = """
-    value = self.{name}
-    if value is not None and type(value) is not FrozenDict:
-        try:
-            force_setattr(self, "{name}", freeze(value))
-        except RecursionError:
-            pass  # it contains itself, as what a Python tool returned may; it cannot be sent anywhere either
-"""
-
-
-def freezer(names: Iterable[str]) -> Callable[[Any], None]:
-    """A function that freezes these fields of a struct: written out, since asking for a field by its name is slow."""
-    place: dict[str, Any] = {"FrozenDict": FrozenDict, "force_setattr": force_setattr, "freeze": freeze}
-    lines = "".join(_FREEZE_FIELD.format(name=name) for name in names) or "    pass"
-    exec(_FREEZER.format(lines=lines), place)  # noqa: S102 - field names of our own classes
-    made: Callable[[Any], None] = place["freeze_fields"]
-    return made
-
-
 def thaw(value: Any) -> Any:
     """An ordinary copy of what `freeze` made."""
     if type(value) is FrozenDict:
@@ -124,13 +101,28 @@ def thaw(value: Any) -> Any:
 _now = partial(datetime.now, UTC)
 
 _freezers: dict[type, Callable[[Any], None]] = {}
+_FREEZE_FIELD = """
+    value = self.{name}
+    if value is not None and type(value) is not FrozenDict:
+        try:
+            force_setattr(self, "{name}", freeze(value))
+        except RecursionError:
+            pass  # it contains itself, as what a Python tool returned may; it cannot be sent anywhere either
+"""
 
 
 def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
-    """What freezes the fields of a class that may hold a dict or a list; made once for each."""
-    simple = (str, int, float, bool, datetime, NoneType)
+    """What freezes the fields of a class that may hold a dict or a list; made once for each.
+
+    It is written out, since asking for a field by its name is slow.
+    """
+    simple = {str, int, float, bool, datetime, NoneType}
     kinds = {field.name: get_args(field.type) or (field.type,) for field in msgspec.structs.fields(cls)}
-    made = _freezers[cls] = freezer([name for name, kind in kinds.items() if not set(kind) <= set(simple)])
+    lines = [_FREEZE_FIELD.format(name=name) for name, kind in kinds.items() if not set(kind) <= simple]
+    place: dict[str, Any] = {"FrozenDict": FrozenDict, "force_setattr": force_setattr, "freeze": freeze}
+    exec("def freeze_fields(self):" + "".join(lines), place)  # noqa: S102 - field names of our own classes
+    made: Callable[[Any], None] = place["freeze_fields"]
+    _freezers[cls] = made
     return made
 
 

@@ -258,19 +258,14 @@ def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
 def covers(rules: Sequence[Rule], tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Rule | None:
     """As allow rules: the rule that covers the call, or None. Together they must cover every part of it."""
     speaking = [rule for rule in rules if rule.names(tool_name)]
-    for rule in speaking:
-        if rule.bare:
-            return rule
+    whole = next((rule for rule in speaking if rule.bare), None)
     field = ARGUMENTS.get(canonical(tool_name))
-    if field is None or not speaking:
-        return None
+    if whole is not None or field is None or not speaking:
+        return whole
     value = tool_input.get(field.name)
     if field.kind == "command":
         return _line_covered(speaking, value if isinstance(value, str) else "")
-    for rule in speaking:
-        if rule.holds(field, value, place, wide=False):
-            return rule
-    return None
+    return next((rule for rule in speaking if rule.holds(field, value, place, wide=False)), None)
 
 
 def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
@@ -280,14 +275,8 @@ def _line_covered(rules: Sequence[Rule], command: str) -> Rule | None:
     line = parse_line(command)
     if line.undecidable or line.evaluates or not line.commands or _enters_repository(line):
         return None
-    first: Rule | None = None
-    for part in line.commands:
-        if not harmless(part):
-            rule_ = _covering(rules, part)
-            if rule_ is None:
-                return None
-            first = first or rule_
-    return first
+    found = [_covering(rules, part) for part in line.commands if not harmless(part)]
+    return found[0] if found and all(found) else None
 
 
 def _enters_repository(line: ShellLine) -> bool:
@@ -316,10 +305,7 @@ def _covering(rules: Sequence[Rule], part: SimpleCommand) -> Rule | None:
         return None
     unknown = frozenset(part.unknown)
     text = " ".join(_UNSEEN if index in unknown else word for index, word in enumerate(part.words))
-    for rule in rules:
-        if _glob(rule.pattern or "").fullmatch(text):
-            return rule
-    return None
+    return next((rule for rule in rules if _glob(rule.pattern or "").fullmatch(text)), None)
 
 
 def _command_caught(pattern: str, command: str) -> RuleMatch:

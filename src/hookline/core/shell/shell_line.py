@@ -72,6 +72,12 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
         """The words joined by single spaces, as rules see them."""
         return " ".join(self.words)
 
+    @property
+    def marked(self) -> list[str]:
+        """The words, `LATER` in front of those that depend on an expansion."""
+        unknown = frozenset(self.unknown)
+        return [LATER + word if index in unknown else word for index, word in enumerate(self.words)]
+
 
 class ShellLine(msgspec.Struct, frozen=True):
     """Everything a shell line may run; an empty `undecidable` means that the list is complete."""
@@ -210,11 +216,8 @@ def arguments(command: SimpleCommand) -> Arguments:
     options: list[str] = []
     values: list[str] = []
     only_words = False
-    unknown = frozenset(command.unknown)
-    for index, word in enumerate(command.words[1:], 1):
-        if index in unknown:
-            given.append(LATER + word)
-        elif only_words or not word.startswith("-") or word == "-":
+    for word in command.marked[1:]:
+        if only_words or not word.startswith("-") or word == "-":
             given.append(word)
         elif word == "--":
             only_words = True
@@ -234,12 +237,11 @@ def _attached(option: str) -> Iterable[str]:
 
 def value_of(command: SimpleCommand, *names: str) -> list[str]:
     """The values of an option that is written as `-o x`, `-ox` or `--output=x`."""
-    found = []
-    unknown = frozenset(command.unknown)
+    found, marked = [], command.marked
     for index, word in enumerate(command.words[1:], 1):
         for name in names:
-            if word == name and index + 1 < len(command.words):
-                found.append((LATER if index + 1 in unknown else "") + command.words[index + 1])
+            if word == name and index + 1 < len(marked):
+                found.append(marked[index + 1])
             elif name.startswith("--") and word.startswith(name + "="):
                 found.append(word[len(name) + 1 :])
             elif not name.startswith("--") and word.startswith(name) and len(word) > len(name):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from hookline.core.shell.programs.table import names, sed_flags, values
 from hookline.core.shell.shell_line import LATER, Arguments, SimpleCommand, arguments, value_of
@@ -51,11 +51,7 @@ def _link(command: SimpleCommand, words: Arguments) -> list[str]:
 
 
 def _dd(command: SimpleCommand, words: Arguments) -> list[str]:
-    found = []
-    for index, word in enumerate(command.words[1:], 1):
-        if word.startswith("of=") or index in command.unknown:
-            found.append((LATER if index in command.unknown else "") + word.removeprefix("of="))
-    return found
+    return [word.replace("of=", "", 1) for word in command.marked[1:] if word.startswith(("of=", LATER))]
 
 
 def _sed_writes(script: str) -> bool:
@@ -78,7 +74,7 @@ def _tar(command: SimpleCommand, words: Arguments) -> list[str]:
     for index, word in enumerate(command.words[1:-1], 1):
         bundled = re.fullmatch(r"-?[A-Za-z]*f", word) and (index == 1 or word.startswith("-"))
         if bundled and command.words[index + 1] not in archives:
-            archives.append((LATER if index + 1 in command.unknown else "") + command.words[index + 1])
+            archives.append(command.marked[index + 1])
     folders = value_of(command, "-C", "--directory", "--one-top-level")
     if "x" in mode or "--extract" in long or "--get" in long or re.search(r"\s-[a-zA-Z]*x", long):
         absolute = ["/"] if "P" in mode or re.search(r"\s-[a-zA-Z]*P|--absolute-names", long) else []
@@ -147,14 +143,8 @@ def _find(command: SimpleCommand, words: Arguments) -> list[str]:
 
 def find_roots(command: SimpleCommand) -> list[str]:
     """The folders that `find` goes through."""
-    roots = []
-    for index, word in enumerate(command.words[1:], 1):
-        if word in ("-H", "-L", "-P"):
-            continue
-        if index not in command.unknown and (word.startswith("-") or word in ("(", "!")):
-            break
-        roots.append((LATER if index in command.unknown else "") + word)
-    return roots or ["."]
+    words = (word for word in command.marked[1:] if word not in ("-H", "-L", "-P"))
+    return [*takewhile(lambda word: not word.startswith("-") and word not in ("(", "!"), words)] or ["."]
 
 
 _AWK_PRINTS = re.compile(r'\bprintf?\b[^;}\n>]*>>?\s*(?:"([^"\\]*)"\s*(?=[;}\n]|$))?')
