@@ -28,18 +28,10 @@ import msgspec
 from hookline.core.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, Closed, HooksIgnored
 from hookline.events import SessionEnd, SessionStart
+from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.channels import ANSWER_WITHIN, LINGER, HostChannel
 from hookline.hosts.claude_code.mcp import in_process
-from hookline.hosts.claude_code.messages import (
-    Initialize,
-    Interrupt,
-    Message,
-    OtherRequest,
-    ResultMessage,
-    SetModel,
-    SetPermissionMode,
-    UserMessage,
-)
+from hookline.hosts.claude_code.messages import Message, ResultMessage, UserMessage
 from hookline.hosts.claude_code.process import (
     Cli,
     Command,
@@ -139,7 +131,7 @@ class ClaudeClient:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
         planned = Registration() if self._hooks is None else plan(self._hooks)
         session.answering.register(planned)
-        opening = Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
+        opening = wire.Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
         try:
             self.info = await session.request(opening, self._initialize_timeout)
         except CliSilent as silent:
@@ -201,19 +193,19 @@ class ClaudeClient:
 
     async def interrupt(self) -> None:
         """Stop the turn; hooks that run are cancelled."""
-        await self._open.request(Interrupt())
+        await self._open.request(wire.Interrupt())
 
     async def set_model(self, model: str | None = None) -> None:
         """Use another model from now on; `None` is the default one."""
-        await self._open.request(SetModel(model=model))
+        await self._open.request(wire.SetModel(model=model))
 
     async def set_permission_mode(self, mode: str) -> None:
         """Change the permission mode from now on."""
-        await self._open.request(SetPermissionMode(mode=mode))
+        await self._open.request(wire.SetPermissionMode(mode=mode))
 
     async def request(self, subtype: str, **fields: Any) -> dict[str, Any]:
         """Any other control request, such as `mcp_status`."""
-        return await self._open.request(OtherRequest.of(subtype, fields))
+        return await self._open.request(wire.OtherRequest.of(subtype, fields))
 
     @property
     def _open(self) -> HostChannel:
