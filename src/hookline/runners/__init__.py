@@ -18,7 +18,7 @@ RUNNERS: dict[type[Any], tuple[str, str]] = {
     Http: ("http", "HttpRunner"),
     Prompt: ("prompt", "PromptRunner"),
     AgentCheck: ("prompt", "AgentRunner"),
-    McpTool: ("mcp", "McpRunner"),
+    McpTool: ("prompt", "McpRunner"),
     Cedar: ("policies", "CedarRunner"),
     Rego: ("policies", "RegoRunner"),
 }

@@ -19,7 +19,7 @@ from hookline.core.wire.strict import check_object
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
 from hookline.replies import Reply
-from hookline.runners.mcp import filled as filled_in
+from hookline.runners.prompt import filled as filled_in
 
 if TYPE_CHECKING:
     import aiohttp

@@ -9,13 +9,14 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from hookline.agent.agent import Agent
 from hookline.agent.factory import AgentBundle, add_agents, effort
@@ -23,16 +24,18 @@ from hookline.agent.messages import Result, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.session import PermissionQuestion
-from hookline.agent.stream_json.remote_hooks import HostTools, host_hooks
+from hookline.agent.stream_json.remote_hooks import host_hooks
+from hookline.agent.tools.mcp import McpServers
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
-from hookline.guards.permissions import Mode
+from hookline.guards.permissions import Mode, removed_tools
 from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import (
     CanUseTool,
     ControlRequest,
     Initialize,
     Interrupt,
+    McpMessage,
     OtherRequest,
     SetModel,
     SetPermissionMode,
@@ -75,10 +78,10 @@ class HostSession:
         self.options: RunOptions = options
         self.agent: Agent = made.agent
         self.server: CliChannel = CliChannel(write, also=OTHERS)
-        self._tools = HostTools(made, self.server)
+        self._connecting: asyncio.Task[None] | None = None
         self._callbacks: tuple[str, ...] = ()
-        self._over = False
-        self._prompts: asyncio.Queue[UserMessage | Wake | None] = asyncio.Queue()
+        self.over = False
+        self.prompts: asyncio.Queue[UserMessage | Wake | None] = asyncio.Queue()
         self._state = ""
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
@@ -93,10 +96,10 @@ class HostSession:
         await loop.connect_read_pipe(lambda: _Stdin(self.server), sys.stdin)
         while (said := await self.server.next()) is not None:
             if isinstance(said, UserMessage):
-                self._prompts.put_nowait(said)
+                self.prompts.put_nowait(said)
             else:
                 await self._serve(said)
-        self._prompts.put_nowait(None)
+        self.prompts.put_nowait(None)
 
     async def _serve(self, asked: ControlRequest) -> None:
         request = asked.request
@@ -118,16 +121,16 @@ class HostSession:
         result: Result | None = None
         while True:
             prompt = await self._next()
-            if prompt is None or self._over:
+            if prompt is None or self.over:
                 break
             self._tell_state("running")
             result = await self._turn(prompt) or result
             session = self.agent.session
             if session.inbox.empty() and not session.working:  # nothing in the background will wake it
                 self._tell_state("idle")
-        while not self._over and (later := await self.agent.background()) is not None:
+        while not self.over and (later := await self.agent.background()) is not None:
             result = later
-        if result is None and not self._over:
+        if result is None and not self.over:
             await self.agent.start()
         return 1 if result is not None and result.is_error else 0
 
@@ -141,7 +144,7 @@ class HostSession:
 
     async def _next(self) -> UserMessage | Wake | None:
         """The next prompt of the host, or that there is one which no person typed; `None` when the host has gone."""
-        typed = asyncio.ensure_future(self._prompts.get())
+        typed = asyncio.ensure_future(self.prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
             done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,7 +157,9 @@ class HostSession:
         if prompt is Wake.BACKGROUND:
             self.made.write_init_message()
             return await self.agent.react()
-        await self._tools.ready()
+        self._begin_to_connect()
+        assert self._connecting is not None
+        await self._connecting  # until every server has answered or failed
         if prompt is Wake.LEFTOVER:
             self.made.write_init_message()
             try:
@@ -196,6 +201,30 @@ class HostSession:
         except (RequestRefused, HostGone) as problem:
             return deny(f"the host could not be asked: {problem}")
 
+    def _begin_to_connect(self, names: Collection[str] = ()) -> None:
+        """Connect, once, to the MCP servers in the host: those it names, and those that `--mcp-config` says are there."""
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(names), name="mcp servers in the host")
+
+    async def _connect(self, names: Collection[str]) -> None:
+        made, session = self.made, self.agent.session
+        if made.servers is None:
+            if not names:
+                return
+            made.servers = McpServers({})
+        found = await made.servers.connect_hosted(self._ask_server, names)
+        gone = removed_tools(session.policy.rules, found)
+        session.tools |= {name: tool for name, tool in found.items() if name not in gone}
+        made.lend_services()
+        for name, problem in made.servers.failures.items():
+            self.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
+
+    async def _ask_server(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        request = McpMessage(server_name=server, message=Raw(msgspec.json.encode(message)))
+        answer = await self.server.ask(request)
+        told = answer.get("mcp_response") if isinstance(answer, dict) else None
+        return told if isinstance(told, dict) else None
+
     async def _elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
         """`elicitation`: the host answers an MCP server's question; one who cannot has answered cancel."""
         schema = request.get("requestedSchema")
@@ -226,7 +255,7 @@ class HostSession:
                 self.made.hooks.remove(name)
             added = host_hooks(self.server, request.hooks, self.agent.output)
             self._callbacks = tuple(hook.name for hook in self.made.hooks.add(*added)) if added else ()
-        self._tools.begin(request.sdk_mcp_servers or ())
+        self._begin_to_connect(request.sdk_mcp_servers or ())
         self.agent.output.subagent_text = request.forward_subagent_text is True
         session = self.agent.session
         if request.agents:
@@ -237,7 +266,7 @@ class HostSession:
             session.system = (*session.system, request.append_system_prompt)
         with suppress(TranscriptError):  # the first turn says why it cannot be gone on with
             if self.options.resume and self.agent.left_undone():
-                self._prompts.put_nowait(Wake.LEFTOVER)
+                self.prompts.put_nowait(Wake.LEFTOVER)
                 try:  # a host with an empty prompt closes stdin once answered
                     await asyncio.wait_for(self.agent.caught_up.wait(), LONGEST_HOLD)
                 except TimeoutError:
@@ -263,20 +292,21 @@ class HostSession:
             "session_state": "idle",
         }
 
-    async def end_session(self, request: OtherRequest) -> dict[str, Any]:
-        """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
-        self._over = True
-        self.agent.interrupt()
-        await self.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
-        self._prompts.put_nowait(None)
-        return {}
-
 
 # -- what a host may ask for ----------------------------------------------------------------------------------------
 
 
 async def _interrupt(host: HostSession, _: Interrupt) -> dict[str, Any]:
     host.agent.interrupt()
+    return {}
+
+
+async def _end_session(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+    """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
+    host.over = True
+    host.agent.interrupt()
+    await host.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
+    host.prompts.put_nowait(None)
     return {}
 
 
@@ -340,7 +370,7 @@ REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
     "mcp_message": _nothing,
     "register_repo_root": _register_repo_root,
     "mcp_status": _mcp_status,
-    "end_session": HostSession.end_session,
+    "end_session": _end_session,
     "stop_task": _stop_task,
     "set_max_thinking_tokens": _nothing,
 }

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-import msgspec
 from msgspec import Raw
 
-from hookline.agent.factory import AgentBundle
 from hookline.agent.stream_json.output import StreamOutput
-from hookline.agent.tools.mcp import McpServers
 from hookline.core.engine import Context
 from hookline.core.hooks.declare import make_hook
 from hookline.core.hooks.hook import Hook, OnFailure, parse_matcher
@@ -34,9 +31,8 @@ from hookline.errors import (
     UnknownCallback,
 )
 from hookline.events import CATALOG, Event
-from hookline.guards.permissions import removed_tools
 from hookline.hosts.claude_code.channels import CliChannel
-from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback, McpMessage
+from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback
 from hookline.replies import Reply, deny
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
@@ -125,41 +121,3 @@ def _understood(event: Event, name: str, answer: Any, *, strict: bool) -> Reply 
     except ReplyError as problem:
         log.warning("hook callback %s: %s", name, problem)
         raise HookFailed(_FAILED.format(name)) from None
-
-
-class HostTools:
-    """Connects to the host's servers; a host that says nothing of them has those of `--mcp-config`."""
-
-    def __init__(self, made: AgentBundle, server: CliChannel) -> None:
-        self._made, self._server = made, server
-        self._connecting: asyncio.Task[None] | None = None
-
-    def begin(self, names: Collection[str] = ()) -> None:
-        """Begin to connect; the host goes on meanwhile. A host that introduces itself again changes nothing here."""
-        if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect(names), name="mcp servers in the host")
-
-    async def ready(self) -> None:
-        """Wait until every server has answered or failed."""
-        self.begin()
-        assert self._connecting is not None
-        await self._connecting
-
-    async def _connect(self, names: Collection[str]) -> None:
-        made = self._made
-        if made.servers is None:
-            if not names:
-                return
-            made.servers = McpServers({})
-        session = made.agent.session
-        found = await made.servers.connect_hosted(self._ask, names)
-        gone = removed_tools(session.policy.rules, found)
-        session.tools |= {name: tool for name, tool in found.items() if name not in gone}
-        made.lend_services()
-        for name, problem in made.servers.failures.items():
-            made.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
-
-    async def _ask(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
-        answer = await self._server.ask(McpMessage(server_name=server, message=Raw(msgspec.json.encode(message))))
-        told = answer.get("mcp_response") if isinstance(answer, dict) else None
-        return told if isinstance(told, dict) else None

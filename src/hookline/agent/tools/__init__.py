@@ -1,13 +1,11 @@
 """Tools the agent can use; `default_tools()` has one of each."""
 
 from hookline.agent.tools.base import SessionState, Task, TaskList, Tool, ToolEnv, ToolHost, ToolResult, failure
-from hookline.agent.tools.bash import Bash, TaskStop
-from hookline.agent.tools.delegate import Agent, Skill, ToolSearch
+from hookline.agent.tools.bash import Bash, EnterWorktree, ExitWorktree, TaskStop
+from hookline.agent.tools.delegate import Agent, Skill, TaskCreate, TaskGet, TaskListTool, TaskUpdate, ToolSearch
 from hookline.agent.tools.files import Edit, NotebookEdit, Read, Write
 from hookline.agent.tools.search import Glob, Grep
-from hookline.agent.tools.tasks import TaskCreate, TaskGet, TaskListTool, TaskUpdate
 from hookline.agent.tools.web import WebFetch, WebSearch
-from hookline.agent.tools.worktree import EnterWorktree, ExitWorktree
 
 __all__ = ["BUILT_IN", "SessionState", "Task", "TaskList", "Tool", "ToolEnv", "ToolHost", "ToolResult",
            "default_tools", "failure"]  # fmt: skip

@@ -153,7 +153,7 @@ def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
 
 async def _enter_worktree(made: AgentBundle, name: str) -> None:
     """Work in a worktree of the project, made for this session."""
-    from hookline.agent.tools.worktree import EnterWorktree
+    from hookline.agent.tools.bash import EnterWorktree
     from hookline.errors import AgentError
 
     conversation = made.agent.conversation
