@@ -641,7 +641,7 @@ NAMES_THE_INTERPRETER = {
     "processes.service.server": "says in its status which interpreter it is",
     "processes.service.control": "asks whether there is one",
     "processes.service.worker": "watches the file for changes",
-    "runners.warm._boot.hookline_parent": "watches the file for changes",
+    "runners.warm._boot.hookline_boot": "watches the file for changes",
 }
 """Who may name `sys.executable`, and why: an internal start is made by `core.interpreter` alone, isolated."""
 

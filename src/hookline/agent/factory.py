@@ -63,26 +63,6 @@ SOURCES = {
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 
 
-class SettingsEnv:
-    """Variables that settings state, in the process's environment while a run lasts: SDKs and TLS look there."""
-
-    def __init__(self) -> None:
-        self._before: dict[str, str | None] = {}
-
-    def apply(self, variables: Mapping[str, str]) -> None:
-        for name in variables:
-            self._before.setdefault(name, os.environ.get(name))
-        os.environ.update(variables)
-
-    def restore(self) -> None:
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        self._before.clear()
-
-
 @dataclass
 class AgentBundle:
     """An agent and what has to be ended after it."""
@@ -90,7 +70,8 @@ class AgentBundle:
     agent: Agent
     hooks: Hooks
     servers: McpServers | None = None
-    env: SettingsEnv = field(default_factory=SettingsEnv)
+    #: what the variables that settings state were before this run
+    before: dict[str, str | None] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
 
     @property
@@ -108,7 +89,7 @@ class AgentBundle:
             cwd=session.project_dir,
             tools=list(session.tools),
             mcp_servers=self.servers.statuses() if self.servers else [],
-            model=session.model_name,
+            model=session.model.name,
             permissionMode=str(session.policy.mode),
             slash_commands=[*session.skills, "compact", "clear", "context", "cost"],
             apiKeySource="ANTHROPIC_API_KEY",
@@ -133,7 +114,7 @@ class AgentBundle:
         close = getattr(self.agent.session.model, "aclose", None)
         if close is not None:
             await close()
-        self.env.restore()
+        restore_environ(self.before)
         for path in self.files:
             path.unlink(missing_ok=True)
 
@@ -153,16 +134,30 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundl
         from hookline.records.audit.log import AuditLog
 
         hooks.observe(AuditLog(options.audit), inline=True)
-    env = SettingsEnv()
-    env.apply(hooks.settings.loaded.env if hooks.settings else {})  # keys, endpoints, retries
+    before = set_environ(hooks.settings.loaded.env if hooks.settings else {})  # keys, endpoints, retries
     try:
         made = await _make_agent(options, cwd, hooks)
     except BaseException:
-        env.restore()
+        restore_environ(before)
         raise
     made.agent.conversation.state.env_files.append(env_file)
-    made.env, made.files = env, [env_file]
+    made.before, made.files = before, [env_file]
     return made
+
+
+def set_environ(variables: Mapping[str, str]) -> dict[str, str | None]:
+    """Put variables that settings state into the process's environment, where SDKs and TLS look; what was there."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    return before
+
+
+def restore_environ(before: Mapping[str, str | None]) -> None:
+    """The run is over: the environment is as it was."""
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundle:
@@ -394,7 +389,7 @@ async def keep_up(made: AgentBundle, options: RunOptions) -> None:
             change = made.hooks.settings.refresh()
             if change is None:
                 continue
-            made.env.apply(change.loaded.env)
+            made.before = set_environ(change.loaded.env) | made.before
             session = made.agent.session
             session.environ = dict(os.environ)
             session.policy.rules, session.policy.dirs, _ = permissions(options, made.hooks)

@@ -8,23 +8,10 @@ came, in `Raw`, and go back to the model unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct
-
-
-class StopReason(StrEnum):
-    """Why the model stopped talking."""
-
-    END_TURN = "end_turn"
-    TOOL_USE = "tool_use"
-    MAX_TOKENS = "max_tokens"
-    STOP_SEQUENCE = "stop_sequence"
-    REFUSAL = "refusal"
-    PAUSE_TURN = "pause_turn"
-    CONTEXT_FULL = "model_context_window_exceeded"
 
 
 class Usage(Struct, frozen=True, kw_only=True):

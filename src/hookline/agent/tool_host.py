@@ -40,7 +40,7 @@ class AgentToolHost(ToolHost):
     async def ask_model(self, request: ModelRequest, *, small: bool) -> ModelResponse:
         """An answer outside the conversation, which counts as the session's own; raises `ModelError`."""
         session = self._conversation.session
-        if small and session.model_name.startswith("claude-"):
+        if small and session.model.name.startswith("claude-"):
             request = structs.replace(request, model=resolve("haiku", session.environ))
         response = await session.model.respond(request)
         session.count(response.message)

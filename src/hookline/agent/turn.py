@@ -100,9 +100,10 @@ class _Turn:
         conversation.add(response.message, uuids)
         conversation.session.count(response.message)
         conversation.context_tokens = response.usage.context_tokens
-        conversation.session.output.assistant(
-            message, conversation.parent_tool_use_id, uuids=uuids, only_calls=conversation.speaks_to_parent
-        )
+        # the words of a subagent that is waited for are heard by its parent only, unless the host wants them
+        output, waited_for = conversation.session.output, conversation.agent_id and not conversation.in_background
+        quiet = bool(waited_for) and not output.subagent_text
+        output.assistant(message, conversation.parent_tool_use_id, uuids=uuids, only_calls=quiet)
         return message
 
     async def _act(self, answer: Assistant) -> TurnEnd | None:

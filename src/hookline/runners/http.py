@@ -56,9 +56,12 @@ class HttpRunner:
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
         kept = self._kept.get(asyncio.get_running_loop())
-        if kept is None or kept.session.closed:
-            kept = await self._opened()
-        session, lib, url, headers = kept.session, kept.lib, action.url, _headers(action, env)
+        if kept is None or kept.session.closed:  # a session for this event loop
+            self._kept = {loop: kept for loop, kept in self._kept.items() if not kept.session.closed}
+            life = _sessions()
+            kept = self._kept[asyncio.get_running_loop()] = Kept(*await anext(life), life)
+        session, lib, url, allowed = kept.session, kept.lib, action.url, action.allowed_env
+        headers = _HEADERS | {name: filled(value, allowed, env) for name, value in action.headers.items()}
         try:
             address = _address(url)
             try:
@@ -69,12 +72,6 @@ class HttpRunner:
                 return await _answer(session, address, body, headers)
         except (lib.ClientError, OSError, ValueError) as problem:
             raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
-
-    async def _opened(self) -> Kept:
-        self._kept = {loop: kept for loop, kept in self._kept.items() if not kept.session.closed}
-        life = _sessions()
-        kept = self._kept[asyncio.get_running_loop()] = Kept(*await anext(life), life)
-        return kept
 
     async def aclose(self) -> None:
         """Close the kept connections, each in the loop it belongs to; a loop that stands still does so as it ends."""
@@ -149,12 +146,6 @@ def _is_http(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.netloc)
-
-
-def _headers(action: Http, env: Mapping[str, str]) -> Headers:
-    if not action.headers:
-        return _HEADERS
-    return _HEADERS | {name: filled(value, action.allowed_env, env) for name, value in action.headers.items()}
 
 
 def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:

@@ -43,14 +43,10 @@ class Persistent:
     def __init__(
         self, spec: ProcessSpec, *, limit: int = LINE_LIMIT, answers: Callable[[bytes], bool] = is_answer
     ) -> None:
-        self._spec = spec
-        self._answers = answers
-        self._limit = limit
+        self._spec, self._limit, self._answers = spec, limit, answers
         self._turn = asyncio.Lock()
         self._live: _Live | None = None
-        self._failures = 0
-        self._not_before = 0.0
-        self._closed = False
+        self._failures, self._not_before, self._closed = 0, 0.0, False
 
     async def ask(self, line: bytes) -> bytes:
         """The line that answers `line`; a process that dies, or prints too much, is a `HookFailed`."""
@@ -105,11 +101,8 @@ class _Live:
     """A started process and the line it is about to say."""
 
     def __init__(self, limit: int, answers: Callable[[bytes], bool]) -> None:
-        self._limit = limit
-        self._answers = answers
-        self._heard = bytearray()
-        self._unasked = bytearray()
-        self._errors = bytearray()
+        self._limit, self._answers = limit, answers
+        self._heard, self._unasked, self._errors = bytearray(), bytearray(), bytearray()
         self._line: asyncio.Future[bytes] | None = None
         self._process: Process | None = None
         self._task: asyncio.Task[object] | None = None
@@ -147,20 +140,16 @@ class _Live:
             self._errors += data[: self._limit - len(self._errors)]
             return
         *lines, self._heard = (self._heard + data).split(b"\n")
-        for line in lines:
-            self._take(bytes(line))
+        for line in map(bytes, lines):
+            if not self._answers(line):
+                said = line.decode("utf-8", "replace")
+                log.warning("process %d printed what is not an answer: %.200s", self.child.pid, said)
+            elif self._line is not None and not self._line.done():
+                self._line.set_result(line)
+            else:
+                self._unasked += line[: self._limit - len(self._unasked)] + b"\n"
         if len(self._heard) > self._limit:
             self._fail(f"printed a line of more than {self._limit:,} bytes")
-
-    def _take(self, line: bytes) -> None:
-        if not self._answers(line):
-            log.warning(
-                "process %d printed what is not an answer: %.200s", self.child.pid, line.decode("utf-8", "replace")
-            )
-        elif self._line is not None and not self._line.done():
-            self._line.set_result(line)
-        else:
-            self._unasked += line[: self._limit - len(self._unasked)] + b"\n"
 
     def _fail(self, problem: str) -> None:
         if self._line is not None and not self._line.done():

@@ -259,7 +259,7 @@ async def _clear(conversation: Conversation, _: str) -> str:
 
 
 async def _context(conversation: Conversation, _: str) -> str:
-    name, messages = conversation.session.model_name, len(conversation.messages)
+    name, messages = conversation.session.model.name, len(conversation.messages)
     return f"{name}: {conversation.context_tokens} tokens in {messages} messages"
 
 

@@ -11,7 +11,6 @@ from hookline.agent.messages import (
     Block,
     Message,
     Reminder,
-    StopReason,
     Text,
     ToolOutput,
     ToolUse,
@@ -25,12 +24,12 @@ from hookline.errors import ModelError, extra
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+#: why an answer ended, in the words of the Messages API; others are `end_turn`
 STOP_REASONS = {
-    "stop": StopReason.END_TURN,
-    "tool_calls": StopReason.TOOL_USE,
-    "function_call": StopReason.TOOL_USE,
-    "length": StopReason.MAX_TOKENS,
-    "content_filter": StopReason.REFUSAL,
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
 }
 
 
@@ -94,8 +93,8 @@ class Completion:
             for at, call in sorted(self._calls.items())
         ]
         finish = "tool_calls" if self._calls and self._finish == "stop" else self._finish
-        stop = STOP_REASONS.get(finish, StopReason.END_TURN)
-        message = Assistant(tuple(blocks), self._id, self.model, str(stop), self._usage)
+        stop = STOP_REASONS.get(finish, "end_turn")
+        message = Assistant(tuple(blocks), self._id, self.model, stop, self._usage)
         if self._telling is not None:
             self._telling.end(message)
         return message

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hookline.agent.messages import Assistant, Block, StopReason, Text, ToolUse, User, decode_block, decode_usage
+from hookline.agent.messages import Assistant, Block, Text, ToolUse, User, decode_block, decode_usage
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
 from hookline.agent.models.stream import AnswerStream
 from hookline.errors import ModelError
@@ -140,5 +140,5 @@ def answer(turn: Turn, serial: int, model: str) -> Assistant:
         use = {"type": "tool_use", "id": f"toolu_{serial}_{number}", "name": name, "input": given}
         blocks.append(decode_block(use))
     calls = any(isinstance(block, ToolUse) for block in blocks)
-    stop = turn.stop_reason or (StopReason.TOOL_USE if calls else StopReason.END_TURN)
-    return Assistant(tuple(blocks), f"msg_{serial}", model, str(stop), decode_usage({**DEFAULT_USAGE, **turn.usage}))
+    stop = turn.stop_reason or ("tool_use" if calls else "end_turn")
+    return Assistant(tuple(blocks), f"msg_{serial}", model, stop, decode_usage({**DEFAULT_USAGE, **turn.usage}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,10 +73,7 @@ def nested(file_path: str, cwd: str, known: set[str]) -> list[Instructions]:
     if not path.is_relative_to(root):
         return []
     found: list[Instructions] = []
-    folders = [
-        root / Path(*path.relative_to(root).parts[: depth + 1])
-        for depth in range(len(path.relative_to(root).parts) - 1)
-    ]
+    folders = [*itertools.accumulate(path.relative_to(root).parts[:-1], Path.joinpath, initial=root)][1:]
     for folder in folders:
         for kind, file in _folder_files(folder):
             if _globs(file) is None:
@@ -170,12 +168,8 @@ async def fire_setup(conversation: Conversation, trigger: str) -> None:
     In Claude Code's own dialect it is for the user, not the model (`setup_text`).
     """
     verdict = await conversation.fire(Setup, trigger=trigger)
-    actions = {hook.name: hook.action for hook in conversation.session.hooks.hooks}
-    claude = {
-        name
-        for name, action in actions.items()
-        if not isinstance(action, Function) and getattr(action, "dialect", "claude") == "claude"
-    }
+    others = [hook for hook in conversation.session.hooks.hooks if not isinstance(hook.action, Function)]
+    claude = {hook.name for hook in others if getattr(hook.action, "dialect", "claude") == "claude"}
     told = tuple(text for one in verdict.outcomes if one.hook not in claude for text in one.reply.context)
     conversation.remind_of_context(structs.replace(verdict, reply=structs.replace(verdict.reply, context=told)))
     for text in verdict.context:
@@ -186,7 +180,7 @@ async def fire_setup(conversation: Conversation, trigger: str) -> None:
 async def fire_session_start(conversation: Conversation, source: str, **about: Any) -> Verdict:
     """SessionStart: context for the first request, files to watch, a title; a block ends the session (seeds/002)."""
     if source == "compact":
-        about.setdefault("model", conversation.session.model_name)
+        about.setdefault("model", conversation.session.model.name)
     verdict = await conversation.fire(SessionStart, source=source, **about)
     # a resumed conversation may hold the context already, word for word
     heard = "\n".join(message.text for message in conversation.messages if isinstance(message, Reminder))

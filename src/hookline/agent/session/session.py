@@ -202,16 +202,12 @@ class Session:
         self.denials: list[dict[str, Any]] = []
 
     @property
-    def model_name(self) -> str:
-        return self.model.name
-
-    @property
     def cost(self) -> float:
         """US dollars so far, at list price."""
         return sum(cost_of(model, usage) for model, usage in self.spent.items())
 
     def count(self, answer: Assistant) -> None:
-        model = answer.model or self.model_name
+        model = answer.model or self.model.name
         self.usage = self.usage + answer.usage
         self.spent[model] = self.spent.get(model, Usage()) + answer.usage
 
@@ -280,11 +276,6 @@ class Conversation:
     @property
     def tool_set(self) -> dict[str, Tool]:
         return self.session.tools if self.tools is None else self.tools
-
-    @property
-    def speaks_to_parent(self) -> bool:
-        """Whether only its parent hears its words: a subagent that is waited for, unless the host wants them."""
-        return self.agent_id is not None and not self.in_background and not self.session.output.subagent_text
 
     # -- events --------------------------------------------------------------------------------------------------
 

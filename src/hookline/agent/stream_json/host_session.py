@@ -202,7 +202,7 @@ class HostSession:
             return deny(f"the host could not be asked: {problem}")
 
     def _begin_to_connect(self, names: Collection[str] = ()) -> None:
-        """Connect, once, to the MCP servers in the host: those it names, and those that `--mcp-config` says are there."""
+        """Connect, once, to the MCP servers in the host: those it names, and those that `--mcp-config` names."""
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect(names), name="mcp servers in the host")
 
@@ -282,7 +282,7 @@ class HostSession:
             "agents": [{"name": name, "description": one.description} for name, one in session.agents.items()],
             "output_style": self.made.output_style,
             "available_output_styles": ["default"],
-            "models": [{"value": session.model_name, "displayName": session.model_name, "description": ""}],
+            "models": [{"value": session.model.name, "displayName": session.model.name, "description": ""}],
             "account": {"apiKeySource": "ANTHROPIC_API_KEY"},
             "pid": os.getpid(),
             "current_permission_mode": str(session.policy.mode),
@@ -320,7 +320,7 @@ async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
     session, conversation = host.agent.session, host.agent.conversation
     model = choose(request.model or "")
     await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
-    about = {"from_model": session.model_name, "to_model": model.name, "requested_model": request.model,
+    about = {"from_model": session.model.name, "to_model": model.name, "requested_model": request.model,
              "context_tokens": conversation.context_tokens}  # fmt: skip
     verdict = await conversation.fire(PreModelSwitch, **about)
     if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:

@@ -106,11 +106,18 @@ class Shell:
         exports = "".join(f". {shlex.quote(str(path))}\n" for path in self._env_files if path.is_file())
         script = f"{exports}eval {shlex.quote(self.command)} {number}>&- && pwd -P >&{number}\n"
         words = [shell_path(), "-c", script]
+        loop = asyncio.get_running_loop()
         try:
-            if self._held is None:
-                self._run(words, sink, tell_cwd)
-            else:
-                self._run_confined(words, sink, tell_cwd, *self._held)
+            with Path(os.devnull).open("rb") as null:
+                if self._held is None:
+                    files: dict[str, Any] = {"stdin": null, "stdout": sink, "stderr": sink, "pass_fds": (tell_cwd,)}
+                    process = subprocess.Popen(words, cwd=self.cwd, env=self._environ, start_new_session=True, **files)
+                    self._pid, self._exit = process.pid, watch(process, loop)
+                else:
+                    policy, starter = self._held
+                    held = {0: null.fileno(), 1: sink, 2: sink, CONFINED_TELL: tell_cwd}
+                    line = starter.start(policy, words, cwd=self.cwd, env=self._environ, files=held)
+                    self._pid, self._exit = line.pid, line_end(line, loop)
         except BaseException:
             self.close()
             raise
@@ -118,30 +125,6 @@ class Shell:
             os.close(tell_cwd)
             if stdout is None:
                 os.close(sink)
-
-    def _run(self, words: list[str], sink: int, tell_cwd: int) -> None:
-        process = subprocess.Popen(
-            words,
-            cwd=self.cwd,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=(tell_cwd,),
-        )
-        self._pid = process.pid
-        self._exit = watch(process, asyncio.get_running_loop())
-
-    def _run_confined(self, words: list[str], sink: int, tell_cwd: int, policy: Policy, starter: WarmStarter) -> None:
-        null = os.open(os.devnull, os.O_RDONLY)
-        try:
-            files = {0: null, 1: sink, 2: sink, CONFINED_TELL: tell_cwd}
-            line = starter.start(policy, words, cwd=self.cwd, env=self._environ, files=files)
-        finally:
-            os.close(null)
-        self._pid = line.pid
-        self._exit = line_end(line, asyncio.get_running_loop())
 
     @property
     def exit(self) -> asyncio.Future[int | None]:

@@ -83,7 +83,7 @@ class WarmPython:
         parent = self._pool.servers.get(python)
         if parent is None or not parent.ready:
             return None
-        if parent.loop is asyncio.get_running_loop() and parent.usable:
+        if parent.loop is asyncio.get_running_loop() and not parent.retired and parent.fresh:
             return parent
         self._pool.let_go(python)
         return None
@@ -128,11 +128,6 @@ class WarmParent(ForkServer):
         self._running: dict[int, _Running] = {}
         late = self.loop.call_later(HELLO_LIMIT, self.kill)
         self.answered.add_done_callback(lambda _: late.cancel())
-
-    @property
-    def usable(self) -> bool:
-        """Whether it is warm, wanted, and still what would be started today."""
-        return not self.retired and self.fresh
 
     async def run(self, spec: ProcessSpec, planned: WarmPlan) -> Child | None:
         """Fork for one run; None if the parent did not, in which case nothing of the run has happened."""
@@ -182,7 +177,8 @@ class WarmParent(ForkServer):
             if not waiting.done():
                 waiting.set_exception(ConnectionResetError("the warm interpreter has gone"))
         for run in self._running.values():
-            run.wait_until_gone()
+            # it will not tell us its return code any more: wait until it has gone, and call the code unknown
+            when_gone(run.child.pid, self.loop, functools.partial(run.ended, None))
         self._running.clear()
 
 
@@ -240,10 +236,6 @@ class _Running:
             self.child.last_words = b"" if -code in SILENT else f"{words}{dumped}\n".encode()
             code = 128 - code
         self.ended(code)
-
-    def wait_until_gone(self) -> None:
-        """The parent will not tell us its return code any more: wait until it has gone, and call the code unknown."""
-        when_gone(self.child.pid, self.loop, lambda: self.ended(None))
 
 
 # -- which commands are plainly a Python script, and which Python would run them --------------------------------------

@@ -23,9 +23,7 @@ BEFORE = set(sys.modules)
 
 import gc
 
-import hookline_ahead
-import hookline_parent
-import hookline_run
+import hookline_boot
 
 REHEARSAL = """
 import json, sys
@@ -49,28 +47,28 @@ def rehearse():
     json = AHEAD.modules.get("json")
     if json is not None:
         json.loads(json.dumps({"a": ["b", 1, 2.5, None, True]}))
-    hookline_ahead.shadowed({""})
+    hookline_boot.shadowed({""})
 
 
-AHEAD = hookline_ahead.Ahead()
+AHEAD = hookline_boot.Ahead()
 AHEAD.load()
 AHEAD.hide(BEFORE)
 sys.path_importer_cache.pop(sys.path[0], None)
 STARTED_WITH = {**AHEAD.modules, **sys.modules}
-PARENT = hookline_parent.start(int(sys.argv.pop()))
+PARENT = hookline_boot.start(int(sys.argv.pop()))
 PARENT.hello(BEFORE)
 gc.collect()
 gc.freeze()  # a fork neither walks nor copies what was there before it
 PARENT.serve()  # only forks get past this line
-if not hookline_parent.template.is_waiting(PARENT.requests):
+if not hookline_boot.template.is_waiting(PARENT.requests):
     rehearse()
 AHEAD.offer()
-hookline_run.deepen()
-RUN = hookline_run.prepare(*PARENT.become())
+hookline_boot.deepen()
+RUN = hookline_boot.prepare(*PARENT.become())
 try:
     exec(RUN.pop(0), RUN.pop())
 except BaseException as error:  # everything, as Python itself does
-    CODE = hookline_run.reported(error)
+    CODE = hookline_boot.reported(error)
 else:
     CODE = 0
-hookline_run.finish(CODE, STARTED_WITH)
+hookline_boot.finish(CODE, STARTED_WITH)
