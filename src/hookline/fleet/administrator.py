@@ -14,18 +14,8 @@ import msgspec
 
 from hookline.core.files import write_atomically
 from hookline.errors import FleetError
+from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, pack, unpack
-from hookline.fleet.connection import (
-    ANNOUNCE,
-    BUNDLE_BUCKET,
-    POLICY_BUCKET,
-    STATUS_BUCKET,
-    TARGET,
-    connect,
-    patient_jetstream,
-    read_rollout,
-    users,
-)
 from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows, widened
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey
 
@@ -67,7 +57,7 @@ class HubFolder:
 
     def write_users(self) -> None:
         """Write who may connect; a cluster that is not ours reads it when it is reloaded."""
-        known = msgspec.json.encode({"users": users(self.hub_key().public, self.registry.keys())})
+        known = msgspec.json.encode({"users": wire.users(self.hub_key().public, self.registry.keys())})
         write_atomically(self.users_path, msgspec.json.format(known, indent=1))
 
     def address(self) -> HubAddress:
@@ -82,13 +72,13 @@ class Administrator:
 
     def __init__(self, folder: HubFolder, client: Client) -> None:
         self.folder = folder
-        self.js: JetStreamContext = patient_jetstream(client)
+        self.js: JetStreamContext = wire.patient_jetstream(client)
         self._client = client
 
     @classmethod
     async def connect(cls, path: Path) -> Administrator:
         folder = HubFolder(path)
-        return cls(folder, await connect(folder.address().url, seed=folder.seed_path, name="hookline-admin"))
+        return cls(folder, await wire.connect(folder.address().url, seed=folder.seed_path, name="hookline-admin"))
 
     async def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -118,15 +108,15 @@ class Administrator:
         """What every machine said last, by id; `None` for what cannot be read."""
         from nats.js.errors import NoKeysError
 
-        bucket = await self.js.key_value(STATUS_BUCKET)
+        bucket = await self.js.key_value(wire.STATUS_BUCKET)
         try:
             keys = await bucket.keys()
         except NoKeysError:
             return {}
         found = {}
         for key in keys:
-            subject = f"$KV.{STATUS_BUCKET}.{key}"
-            entry = await self.js.get_last_msg(f"KV_{STATUS_BUCKET}", subject, direct=True)
+            subject = f"$KV.{wire.STATUS_BUCKET}.{key}"
+            entry = await self.js.get_last_msg(f"KV_{wire.STATUS_BUCKET}", subject, direct=True)
             found[key] = read_status(key, entry.data or b"", entry.time)
         return found
 
@@ -142,15 +132,15 @@ class Administrator:
     # -- policy --------------------------------------------------------------------------------------------------
 
     async def rollout(self) -> Rollout | None:
-        return await read_rollout(self.js)
+        return await wire.read_rollout(self.js)
 
     async def rollouts(self) -> list[Rollout]:
         """The last steps of rollouts, oldest first."""
         from nats.js.errors import KeyNotFoundError, NoKeysError
 
-        bucket = await self.js.key_value(POLICY_BUCKET)
+        bucket = await self.js.key_value(wire.POLICY_BUCKET)
         try:
-            entries = await bucket.history(TARGET)
+            entries = await bucket.history(wire.TARGET)
         except (KeyNotFoundError, NoKeysError):
             return []
         return [msgspec.json.decode(entry.value, type=Rollout) for entry in entries if entry.value]
@@ -167,7 +157,7 @@ class Administrator:
         version = (last.version if last else 0) + 1
         data = pack(files, version=version, key=self.folder.key, message=message, restores=restores)
         bundle = unpack(data, public=self.folder.key.public)
-        store = await self.js.object_store(BUNDLE_BUCKET)
+        store = await self.js.object_store(wire.BUNDLE_BUCKET)
         await store.put(str(version), data)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         wanted = first(last, version, bundle.digest, share, message=message, started=started)
@@ -188,13 +178,13 @@ class Administrator:
         last = await self.rollout()
         if last is None or not last.stable:
             raise FleetError("there is no earlier policy to go back to")
-        before = unpack(await fetch(self.js, BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
+        before = unpack(await fetch(self.js, wire.BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
         return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)
 
     async def _announce(self, wanted: Rollout) -> None:
-        bucket = await self.js.key_value(POLICY_BUCKET)
-        await bucket.put(TARGET, msgspec.json.encode(wanted))
-        await self._client.publish(ANNOUNCE, str(wanted.version).encode())
+        bucket = await self.js.key_value(wire.POLICY_BUCKET)
+        await bucket.put(wire.TARGET, msgspec.json.encode(wanted))
+        await self._client.publish(wire.ANNOUNCE, str(wanted.version).encode())
 
 
 # -- the fleet for the console: its machines and its rollouts, as the hub sees them ------------------------------------

@@ -133,7 +133,7 @@ class Machine:
                 write_atomically(folder / SIGNATURE, bundle.signature)
             except OSError as problem:
                 shutil.rmtree(folder, ignore_errors=True)
-                raise _cannot_write(problem) from None
+                raise CannotWrite(problem) from None
         return folder
 
     def put_in_force(self, bundle: Bundle) -> Current:
@@ -149,7 +149,7 @@ class Machine:
                     changed = msgspec.structs.replace(said, policy=bundle.version)
                     write_atomically(self.folder / "machine.json", msgspec.json.encode(changed), durable=True)
             except OSError as problem:
-                raise _cannot_write(problem) from None
+                raise CannotWrite(problem) from None
             for folder in (self.folder / "policies").iterdir():
                 if folder.name.isdecimal() and int(folder.name) not in {bundle.version, before}:
                     shutil.rmtree(folder, ignore_errors=True)
@@ -240,12 +240,11 @@ class Contact:
 class CannotWrite(FleetError):
     """The disk does not take the policy now; it may later."""
 
-
-def _cannot_write(problem: OSError) -> CannotWrite:
-    return CannotWrite(
-        f"{problem.filename}: {problem.strerror}; the policy in force stays; "
-        "make room on this machine's disk, and it is tried again"
-    )
+    def __init__(self, problem: OSError) -> None:
+        super().__init__(
+            f"{problem.filename}: {problem.strerror}; the policy in force stays; "
+            "make room on this machine's disk, and it is tried again"
+        )
 
 
 def _checked_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:

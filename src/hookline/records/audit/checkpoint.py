@@ -198,13 +198,10 @@ class LogTree:
 
     def __init__(self, log: str | Path) -> None:
         self.log: Path = Path(log)
+        self.leaves_path: Path = self._beside("leaves")
 
     def _beside(self, ending: str) -> Path:
         return self.log.with_name(f"{self.log.name}.{ending}")
-
-    @property
-    def leaves_path(self) -> Path:
-        return self._beside("leaves")
 
     def grow(self, known: Iterable[TreeHead] = (), up_to: int = sys.maxsize) -> Frontier:
         """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is `known`."""

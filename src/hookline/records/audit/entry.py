@@ -77,14 +77,10 @@ def _copied(value: Any, left: list[int], depth: int) -> Any:
     if left[0] < 0 or depth > MOST_DEPTH:
         return _LEFT_OUT
     if isinstance(value, dict):
-        return {str(key): _copied(item, left, depth + 1) for key, item in _first(value.items(), left)}
+        return {str(key): _copied(item, left, depth + 1) for key, item in list(value.items())[: left[0] + 1]}
     if isinstance(value, (list, tuple)):
-        return [_copied(item, left, depth + 1) for item in _first(value, left)]
+        return [_copied(item, left, depth + 1) for item in list(value)[: left[0] + 1]]
     return _copied(_plain(value), left, depth + 1)
-
-
-def _first(items: Any, left: list[int]) -> list[Any]:
-    return list(items)[: max(left[0], 0) + 1]
 
 
 def _plain(value: Any) -> Any:

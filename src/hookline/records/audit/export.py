@@ -62,7 +62,7 @@ def otlp(record: Record, machine: str = "") -> Record:
         "timeUnixNano": str(nanoseconds(record)),
         "severityText": text,
         "severityNumber": number,
-        "body": {"stringValue": _text(record)},
+        "body": {"stringValue": msgspec.json.encode(record).decode()},
         "attributes": _pairs(attributes),
     }
     scope = {"scope": {"name": "hookline.audit"}, "logRecords": [log]}
@@ -80,7 +80,7 @@ def columns(record: Record, machine: str = "") -> Record:
         "blocked": bool(record.get("blocked")),
         "ms": float(record["ms"]) if isinstance(record.get("ms"), int | float) else None,
         "reasons": "\n".join(map(str, record.get("reasons") or ())),
-        "record": _text(record),
+        "record": msgspec.json.encode(record).decode(),
     }
 
 
@@ -191,10 +191,6 @@ def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
     shape = FORMATS[form]
     for machine, record in records:
         yield from (msgspec.json.encode(made) + b"\n" for made in shape(record, machine))
-
-
-def _text(record: Record) -> str:
-    return msgspec.json.encode(record).decode()
 
 
 def _pairs(values: Record) -> list[Record]:

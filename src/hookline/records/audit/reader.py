@@ -7,6 +7,7 @@ it still has the identity that the listing gave it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -68,26 +69,22 @@ class LogReader:
         try:
             older = self._log.rotated()
             while True:
-                found = [segment for path in (*older, self._log.path) if (segment := self._segment(path)) is not None]
+                found = []
+                for path in (*older, self._log.path):
+                    with contextlib.suppress(FileNotFoundError):
+                        status = path.stat()
+                        found.append(Segment(str(self._log.path), str(path), _identity(status), status.st_size))
                 before, older = older, self._log.rotated()
                 if older[-1:] == before[-1:]:
                     return found
         except OSError:  # there is no such folder
             return []
 
-    def _segment(self, path: Path) -> Segment | None:
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return None
-        return Segment(str(self._log.path), str(path), _identity(status), status.st_size)
-
     def read(self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None) -> LogBatch:
         """The next whole lines behind a place, or from the start on; no lines if there are none yet."""
-        while True:
-            batch = self._read(after or Cursor(), most_bytes, most_lines)
-            if batch is not None:
-                return batch
+        while (batch := self._read(after or Cursor(), most_bytes, most_lines)) is None:
+            pass
+        return batch
 
     def _read(self, after: Cursor, most_bytes: int, most_lines: int | None) -> LogBatch | None:
         files = self.segments()
@@ -99,7 +96,9 @@ class LogReader:
             if data is None:
                 return None  # it was put aside or deleted meanwhile: list the files again
             if data:
-                return LogBatch(*_cut(segment, start, data, most_lines), gap=gap)
+                if most_lines is not None and data.count(b"\n") > most_lines:
+                    data = b"".join(line + b"\n" for line in data.split(b"\n", most_lines)[:most_lines])
+                return LogBatch(data, Cursor(segment.identity, start + len(data), data[-_TAIL_BYTES:]), gap)
             after = after if index is not None and segment.identity == after.identity else Cursor(segment.identity)
         return LogBatch(b"", after, gap)
 
@@ -173,12 +172,6 @@ def read_lines(segment: Segment, offset: int, most_bytes: int = _CHUNK) -> bytes
             return data
         length = min(length * 4, MOST_LINE)
     return None
-
-
-def _cut(segment: Segment, start: int, data: bytes, most_lines: int | None) -> tuple[bytes, Cursor]:
-    if most_lines is not None and data.count(b"\n") > most_lines:
-        data = b"".join(line + b"\n" for line in data.split(b"\n", most_lines)[:most_lines])
-    return data, Cursor(segment.identity, start + len(data), data[-_TAIL_BYTES:])
 
 
 def _identity(status: os.stat_result) -> str:
