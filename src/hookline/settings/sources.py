@@ -204,7 +204,7 @@ def mcp_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
 def plugin_sources(
     folder: str | Path, where: SettingsFolders, name: str = ""
 ) -> tuple[tuple[SettingsSource, ...], tuple[Problem, ...]]:
-    """What a plugin's folder declares: `hooks/hooks.json` and what its `plugin.json` says under `hooks`.
+    """What a plugin's folder declares: `hooks/hooks.json`, `.mcp.json`, `hooks` and `mcpServers` of its `plugin.json`.
 
     `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
     """
@@ -222,8 +222,25 @@ def plugin_sources(
         kind="plugin", label=where.label(standard), path=str(standard), root=str(root), foreign=True,
         plugin=plugin, plugin_data=str(data),
     )  # fmt: skip
-    more, more_problems = _manifest_hooks(table.get("hooks"), path, base, where)
-    return (base, *more, *_plugin_servers(table.get("mcpServers"), path, base, where)), tuple(more_problems)
+
+    def at(file: Path, **more: Any) -> SettingsSource:
+        return msgspec.structs.replace(base, label=where.label(file), path=str(file), **more)
+
+    declared = (table.get(key, []) for key in ("hooks", "mcpServers"))
+    hooks, servers = (value if isinstance(value, list) else [value] for value in declared)
+    found, said = [base], []
+    for one in hooks:  # the name of a file, or hooks themselves
+        if isinstance(one, str):
+            found += [at(file)] if (file := absolute_path(root / one)) != standard else []
+        elif isinstance(one, dict):
+            found.append(at(path, value=one if isinstance(one.get("hooks"), dict) else {"hooks": one}))
+        else:
+            message = f'expected the name of a file, got {shown(one)}; write `"./hooks/hooks.json"`'
+            said.append(Problem(f"{where.label(path)}: hooks", message))
+    named = [absolute_path(root / one) for one in servers if isinstance(one, str)]
+    found += [at(file, kind="mcp") for file in dict.fromkeys([root / ".mcp.json", *named]) if file.is_file()]
+    found += [at(path, kind="mcp", value={"mcpServers": one}) for one in servers if isinstance(one, dict)]
+    return tuple(found), tuple(said)
 
 
 _PATHS = (str, list)
@@ -254,41 +271,6 @@ def _misfits(table: object) -> Iterator[str]:
     for key, kinds in _MANIFEST.items():
         if key in table and not isinstance(table[key], kinds):
             yield f"`{key}` cannot be {shown(table[key])}"
-
-
-def _plugin_servers(
-    declared: object, manifest: Path, base: SettingsSource, where: SettingsFolders
-) -> Iterable[SettingsSource]:
-    """The plugin's MCP servers: those of its `.mcp.json`, and `mcpServers` of its plugin.json."""
-    standard = Path(base.root, ".mcp.json")
-    stated = declared if isinstance(declared, list) else [] if declared is None else [declared]
-    named = [absolute_path(Path(base.root, one)) for one in stated if isinstance(one, str)]
-    for path in dict.fromkeys([standard, *named]):
-        if path.is_file():
-            yield msgspec.structs.replace(base, kind="mcp", label=where.label(path), path=str(path))
-    for one in (one for one in stated if isinstance(one, dict)):
-        value = {"mcpServers": one}
-        yield msgspec.structs.replace(base, kind="mcp", label=where.label(manifest), path=str(manifest), value=value)
-
-
-def _manifest_hooks(
-    declared: object, manifest: Path, base: SettingsSource, where: SettingsFolders
-) -> tuple[list[SettingsSource], list[Problem]]:
-    """`hooks` of a plugin.json: the name of a file, hooks themselves, or a list of these."""
-    found, problems = [], []
-    for one in declared if isinstance(declared, list) else [] if declared is None else [declared]:
-        if isinstance(one, str):
-            path = absolute_path(Path(base.root, one))
-            if str(path) != base.path:
-                found.append(msgspec.structs.replace(base, label=where.label(path), path=str(path)))
-        elif isinstance(one, dict):
-            value = one if isinstance(one.get("hooks"), dict) else {"hooks": one}
-            label = where.label(manifest)
-            found.append(msgspec.structs.replace(base, label=label, path=str(manifest), value=value))
-        else:
-            message = f'expected the name of a file, got {shown(one)}; write `"./hooks/hooks.json"`'
-            problems.append(Problem(f"{where.label(manifest)}: hooks", message))
-    return found, problems
 
 
 def enabled_plugins(

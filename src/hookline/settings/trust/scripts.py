@@ -378,8 +378,6 @@ HERE = re.compile(
     r"""\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)|\$\{0%/\*\}|\$\{BASH_SOURCE(?:\[0\])?%/\*\}"""
 )
 """How a shell script names the folder it lies in."""
-INLINE_FILES = re.compile(r"require|import|load|open|exec|source|include|spawn|\./")
-
 ANSWERED = re.compile(
     r"^`(?:\.|source)` runs the commands in |reads from its input$|^which (?:program|file) |is a program in a home|"
     r"`PATH=…` changes"
