@@ -24,7 +24,13 @@ Shown = dict[str, Any]
 def main(argv: list[str]) -> int:
     """List, show, answer or follow the questions."""
     if argv[:1] == ["serve"]:  # what the resident service starts
-        return _serve(int(argv[1]))
+        import logging
+
+        from hookline.records.approvals.server import serve
+
+        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+        run(serve(state_folder() / "inbox", int(argv[1]), find_agent))
+        return 0
     flags = parser_for("inbox")
     args = flags.parse_args(argv)
     if args.action in ("show", "approve", "deny"):
@@ -35,16 +41,6 @@ def main(argv: list[str]) -> int:
         run(_print(args))
     except KeyboardInterrupt:
         print(file=sys.stderr)
-    return 0
-
-
-def _serve(fd: int) -> int:
-    import logging
-
-    from hookline.records.approvals.server import serve
-
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    run(serve(state_folder() / "inbox", fd, find_agent))
     return 0
 
 

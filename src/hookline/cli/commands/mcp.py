@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 from hookline.api import Hooks, ask_inbox
 from hookline.cli.main import USAGE
 from hookline.cli.options import hooks_from, hooks_of, parser_for, run, with_fleet_policy
+from hookline.cli.person import find_agent, require_person
+from hookline.cli.style import agreed
 from hookline.core.files import state_folder
 from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write
@@ -42,7 +44,7 @@ def main(argv: list[str]) -> int:
     cut = argv.index("--") if "--" in argv else len(argv)
     words, command = argv[:cut], argv[cut + 1 :]
     if words[:1] in (["pin"], ["diff"], ["accept"]):
-        return _ADMINISTRATION[words[0]](words[1:], command)
+        return _administer(words[0], words[1:], command)
     at_address = words[:1] == ["serve"]
     flags = parser_for("mcp serve" if at_address else "mcp")
     args = flags.parse_args(words[1:] if at_address else words)
@@ -149,24 +151,45 @@ def _hooks(args: argparse.Namespace) -> Hooks:
     return with_fleet_policy(hooks_from(_source(args), args.project, trust="error"))
 
 
-def _pin(words: list[str], command: list[str]) -> int:
+def _administer(what: str, words: list[str], command: list[str]) -> int:
+    """Pin a server, show what it offers instead of what is pinned, or pin that if a person says so."""
+    flags = parser_for(f"mcp {what}")
+    if command and what != "pin":
+        flags.error("a command is for `pin` alone")
+    args = flags.parse_args(words)
+    if what == "pin":
+        return _pin(args, command)
+    if what == "accept":
+        require_person("mcp accept")
+    file = pin_file(args.name)
+    definitions = file.read()
+    if definitions is None:
+        raise ConfigError(file.server, "no such server is pinned")
+    for line in diff(definitions, getattr(args, "tool", ())):
+        print(line)
+    if what == "diff":
+        return 1 if definitions.offered else 0
+    if definitions.offered and not agreed(f"Let `{args.name}` offer this from now on?"):
+        print("nothing was accepted", file=sys.stderr)
+        return 1
+    accepted = file.accept(args.tool, definitions.offered)
+    print("\n".join(f"accepted {one_line(name) or '(instructions)'}" for name in accepted) or "nothing has changed")
+    return 0
+
+
+def _pin(args: argparse.Namespace, command: list[str]) -> int:
     """Pin a server before a client meets it: what the first use would pin."""
-    args = _parse("pin", words, command)
     if not command:
         print("hookline mcp pin: name the server; end with `-- COMMAND …` or `-- URL`", file=sys.stderr)
         return USAGE
-    from hookline.cli.person import find_agent
-
     if found := find_agent():
         raise ConfigError("mcp pin", f"this is for a person or a script, not for an agent: {found}")
     file = pin_file(args.name)
     if file.read() is not None:
         raise ConfigError(args.name, f"it is pinned; see `hookline mcp diff {args.name}`, or remove `{file.path}`")
-    asked = [
-        ("initialize", {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": _CLIENT}),
-        ("tools/list", {}),
-    ]
-    lines = [write(request(number, *one), "a request", EventError) + b"\n" for number, one in enumerate(asked)]
+    began = {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": _CLIENT}
+    asked = [request(0, "initialize", began), request(1, "tools/list", {})]
+    lines = [write(one, "a request", EventError) + b"\n" for one in asked]
     lines.insert(1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     source, feed = os.pipe()
     os.write(feed, b"".join(lines))
@@ -179,43 +202,6 @@ def _pin(words: list[str], command: list[str]) -> int:
     return code
 
 
-def _diff(words: list[str], command: list[str]) -> int:
-    """Show what a server offers instead of what is pinned; exit code 1 if that is something."""
-    definitions = _pinned(pin_file(_parse("diff", words, command).name))
-    for line in diff(definitions):
-        print(line)
-    return 1 if definitions.offered else 0
-
-
-def _accept(words: list[str], command: list[str]) -> int:
-    """Show what a server offers now, and pin it if the person at the terminal says so."""
-    args = _parse("accept", words, command)
-    from hookline.cli.person import require_person
-    from hookline.cli.style import agreed
-
-    require_person("mcp accept")
-    file = pin_file(args.name)
-    definitions = _pinned(file)
-    for line in diff(definitions, args.tool):
-        print(line)
-    if definitions.offered and not agreed(f"Let `{args.name}` offer this from now on?"):
-        print("nothing was accepted", file=sys.stderr)
-        return 1
-    accepted = file.accept(args.tool, definitions.offered)
-    print("\n".join(f"accepted {one_line(name) or '(instructions)'}" for name in accepted) or "nothing has changed")
-    return 0
-
-
-_ADMINISTRATION = {"pin": _pin, "diff": _diff, "accept": _accept}
-
-
-def _parse(what: str, words: list[str], command: list[str]) -> argparse.Namespace:
-    flags = parser_for(f"mcp {what}")
-    if command and what != "pin":
-        flags.error("a command is for `pin` alone")
-    return flags.parse_args(words)
-
-
 def pin_file(server: str) -> PinFile:
     """A server's pins in the user's state folder; what happens to them is in the audit log beside them."""
     folder = state_folder() / "mcp"
@@ -226,13 +212,6 @@ def pin_file(server: str) -> PinFile:
         AuditFile(folder / "audit.jsonl").append([record])
 
     return PinFile(server, folder, log)
-
-
-def _pinned(file: PinFile) -> Definitions:
-    found = file.read()
-    if found is None:
-        raise ConfigError(file.server, "no such server is pinned")
-    return found
 
 
 def _check_files(command: list[str], wanted: str) -> None:

@@ -106,7 +106,8 @@ def _hook_sets(sets: dict[str, dict[str, Any]], width: int, room: int | None) ->
     for name, one in shown:
         died = f"  {one['died']} died" if one["died"] else ""
         fitted = _fit(name, width - 31 - len(died))
-        yield f"  {one['events']:>7,} {_ms(one['p50'])} {_ms(one['p95'])}  {fitted}{paint(died, 'red')}"
+        times = " ".join("        -" if one[key] is None else f"{one[key]:>6.1f} ms" for key in ("p50", "p95"))
+        yield f"  {one['events']:>7,} {times}  {fitted}{paint(died, 'red')}"
     if rest := rows[len(shown) :]:
         events = sum(one["events"] for _, one in rest)
         yield f"  {events:>7,}                      and {len(rest):,} more (`--all` shows them)"
@@ -135,10 +136,6 @@ def _clock(seconds: float) -> str:
 def _ago(seconds: float) -> str:
     minutes = max(0, int(time.time() - seconds)) // 60
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
-
-
-def _ms(value: float | None) -> str:
-    return "        -" if value is None else f"{value:>6.1f} ms"
 
 
 def _start(args: argparse.Namespace) -> int:
