@@ -10,7 +10,6 @@ from pathlib import Path
 from hookline.cli.style import agreed, paint
 from hookline.display import lines as lines_of
 from hookline.display import one_line
-from hookline.settings.files import HookScript
 from hookline.settings.load import load
 from hookline.settings.trust.store import Item, Status, Trust, TrustChange
 
@@ -39,18 +38,14 @@ def shown(status: Status) -> str:
     for item in status.untrusted:
         lines += [paint(one_line(item.label), "bold"), *(f"  runs  {one_line(run)}" for run in item.runs)]
         lines += [f"  sets  {one_line(said)}" for said in item.sets]
-        lines += [f"  file  {_named(script)}" for script in item.scripts if script.text or not _is_folder(script)]
+        for script in item.scripts:
+            is_folder = script.path.endswith("/")
+            if script.text or not is_folder:
+                names = " (the names that an import may find there)" if is_folder else ""
+                lines.append(f"  file  {one_line(script.path)}{names}")
         lines += trusted_by_command(item)
         lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
     return "\n".join(lines)
-
-
-def _is_folder(script: HookScript) -> bool:
-    return script.path.endswith("/")
-
-
-def _named(script: HookScript) -> str:
-    return one_line(script.path) + (" (the names that an import may find there)" if _is_folder(script) else "")
 
 
 def trusted_by_command(item: Item) -> list[str]:

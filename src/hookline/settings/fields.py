@@ -43,10 +43,6 @@ def _env_map(value: Any) -> bool:
     return _text_map(value) and all(name and "=" not in name and "\0" not in name for name in value)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 DIALECTS = ("claude", "spec", "snake", "message")
 
 _COMMAND = KeySpec(lambda v: _text(v) and "\0" not in v, "a command", '"./check.sh"', "drop")
@@ -63,7 +59,7 @@ COMMON: Mapping[str, KeySpec] = {
     "onFailure": KeySpec(lambda v: v in ("continue", "block"), '`"continue"` or `"block"`', '"block"', "block"),
     "mode": KeySpec(lambda v: v in ("enforce", "evaluate_only"), '`"enforce"` or `"evaluate_only"`', '"evaluate_only"'),
     "name": _NAME,
-    "priority": KeySpec(_whole, "a whole number", "10"),
+    "priority": KeySpec(lambda v: type(v) is int, "a whole number", "10"),
 }
 """Keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own."""
 

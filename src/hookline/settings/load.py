@@ -120,7 +120,9 @@ def load(
         files += [read_header(one) for one in _headers(where, kinds)]
     if "project" in kinds:
         files += [read_settings(source) for source in mcp_sources(where)]
-        files += map(_read_memory, memory_sources(where))
+        for source in memory_sources(where):
+            imports = outside_imports(Path(source.path), Path(source.root))
+            files.append(File(source=source, raw={"imports": imports} if imports else {}, found=True))
     return merge_files(where, files, (*problems, *more))
 
 
@@ -209,12 +211,6 @@ def read_header(source: SettingsSource) -> File:
         source=msgspec.structs.replace(source, owner=owner), raw=raw, markdown=markdown, problems=markdown.problems,
         broken=any(problem.severity == "error" for problem in markdown.problems), found=True,
     )  # fmt: skip
-
-
-def _read_memory(source: SettingsSource) -> File:
-    """What a CLAUDE.md of the project takes in from outside it."""
-    imports = outside_imports(Path(source.path), Path(source.root))
-    return File(source=source, raw={"imports": list(imports)} if imports else {}, found=True)
 
 
 def trusted_imports(loaded: LoadedSettings) -> frozenset[str]:
@@ -331,9 +327,9 @@ def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     )
 
 
-def outside_imports(path: Path, root: Path) -> tuple[str, ...]:
+def outside_imports(path: Path, root: Path) -> list[str]:
     """What a file takes in from outside `root`, also by way of others inside it; itself, if it is a link to there."""
-    return tuple(dict.fromkeys(_outside(path, root, set(), 0)))
+    return list(dict.fromkeys(_outside(path, root, set(), 0)))
 
 
 def _outside(path: Path, root: Path, seen: set[str], hops: int) -> Iterator[str]:

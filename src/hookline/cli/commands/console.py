@@ -29,7 +29,8 @@ def main(argv: list[str]) -> int:
 
     shown = serve(
         logs(args.files), port=args.port, index=Path(args.index) if args.index else None, key=key_in(args.key_file),
-        configured=configured(args), replay=replay_job(args), more={"inbox": _questions}, acts={"inbox": _decide},
+        configured=configured(args), replay=replay_job(args), acts={"inbox": _decide},
+        more={"inbox": lambda: _asked({"do": "list"}) | {"problem": ""}},  # none if no inbox is kept now
         on_ready=lambda address: ready(address, open_it=not args.no_open),
     )  # fmt: skip
     try:
@@ -37,11 +38,6 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
     return 0
-
-
-def _questions() -> dict[str, Any]:
-    """The questions that people are asked; none if no inbox is kept now."""
-    return _asked({"do": "list"}) | {"problem": ""}
 
 
 def _decide(body: bytes) -> dict[str, Any]:

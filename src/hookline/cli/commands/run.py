@@ -44,6 +44,8 @@ def _start_sandboxed(argv: list[str], options: RunOptions) -> NoReturn:
 
     A line in it cannot be confined once more, and needs not be. Never comes back.
     """
+    from urllib.parse import urlsplit
+
     from hookline.agent.session.transcript import transcript_path
     from hookline.guards.network import hosts_in_use
     from hookline.guards.sandboxing import launcher, unavailable
@@ -54,19 +56,13 @@ def _start_sandboxed(argv: list[str], options: RunOptions) -> NoReturn:
     here = str(Path.cwd())
     transcripts = transcript_path(here, "-").parent
     transcripts.mkdir(parents=True, exist_ok=True)
-    hosts = dict.fromkeys([*_model_hosts(), *hosts_in_use(here, os.environ)])
+    usual = {"ANTHROPIC_BASE_URL": "https://api.anthropic.com", "OPENAI_BASE_URL": "https://api.openai.com"}
+    models = [urlsplit(os.environ.get(name) or url) for name, url in usual.items()]  # where models are
+    reached = [f"{one.hostname}:{one.port or (80 if one.scheme == 'http' else 443)}" for one in models if one.hostname]
+    hosts = dict.fromkeys([*reached, *hosts_in_use(here, os.environ)])
     policy = Policy((here, *options.add_dir, str(transcripts)), hosts=tuple(hosts))
     words = [*launcher(warm=False), *policy.arguments(), "--", *hookline_argv("run"), *argv, "--no-confine"]
     os.execv(words[0], words)  # noqa: S606 - whole paths, no shell
-
-
-def _model_hosts() -> list[str]:
-    """Where models are, by the variables that move them."""
-    from urllib.parse import urlsplit
-
-    usual = {"ANTHROPIC_BASE_URL": "https://api.anthropic.com", "OPENAI_BASE_URL": "https://api.openai.com"}
-    parts = [urlsplit(os.environ.get(name) or url) for name, url in usual.items()]
-    return [f"{part.hostname}:{part.port or (80 if part.scheme == 'http' else 443)}" for part in parts if part.hostname]
 
 
 def _answers(options: RunOptions) -> Write:

@@ -177,8 +177,6 @@ def _followed(source: bytes, path: Path, start: Path, names: set[str], strangers
             if not files and top not in sys.stdlib_module_names:
                 strangers.add(top)
         yield from files
-        if base == start and is_file(start / f"{top}.py"):
-            yield start / f"{top}.py"
 
 
 def _imports(source: bytes, path: Path, start: Path) -> Iterator[tuple[Path, str]]:
