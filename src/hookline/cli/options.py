@@ -8,7 +8,7 @@ import contextlib
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,12 @@ import msgspec
 
 from hookline.api import Hooks
 from hookline.cli.main import USAGE
-from hookline.cli.style import has_terminal
+from hookline.cli.style import agreed, has_terminal, paint
 from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 from hookline.core.files import default_log, in_fleet, private_folder
 from hookline.core.hooks import AgentCheck, McpTool, Prompt
 from hookline.core.hooks.hook import Command
+from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError, did_you_mean
 from hookline.runners import runner_for
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from hookline.hosts.install.entries import HookSource
     from hookline.runners.services import Services
     from hookline.settings import LoadedSettings, Problem
-    from hookline.settings.trust.store import Policy, Status
+    from hookline.settings.trust.store import Item, Policy, Status, TrustChange
 
 
 TEXTS: Path = Path(__file__).with_name("texts")
@@ -264,13 +265,61 @@ def cold(kind: type[Any], services: Callable[[], Services]) -> Runner:
 
 def policy_for(*, trusted: bool) -> Policy:
     """What becomes of hooks that are not trusted: `--trust` lets them run, a person is asked, a script is refused."""
-    return "all" if trusted else _ask if has_terminal() else "error"
+    return "all" if trusted else review if has_terminal() else "error"
 
 
-def _ask(status: Status) -> bool:
-    from hookline.cli.trust_review import review
+@contextlib.contextmanager
+def keep_trust(project: Path) -> Iterator[list[str]]:
+    """What a command of ours writes to a project's settings inside is trusted; yields what was not before, and is not.
 
-    return review(status)
+    A file that already held something that is not trusted stays so.
+    """
+    from hookline.settings import Trust
+    from hookline.settings import load as read
+
+    trust = Trust.load()
+    unseen = {item.path: item.label for item in trust.status(read(project)).untrusted}
+    yield list(unseen.values())
+    trust.record([item for item in trust.status(read(project)).untrusted if item.path not in unseen])
+
+
+def review(status: Status) -> bool:
+    """Show a status on the terminal and ask; only a plain yes is a yes."""
+    print(shown(status), file=sys.stderr)
+    return agreed("Trust these hooks from now on?")
+
+
+def shown(status: Status) -> str:
+    """What would run, and each difference from what was trusted."""
+    lines: list[str] = []
+    for item in status.untrusted:
+        lines += [paint(one_line(item.label), "bold"), *(f"  runs  {one_line(run)}" for run in item.runs)]
+        lines += [f"  sets  {one_line(said)}" for said in item.sets]
+        for script in item.scripts:
+            is_folder = script.path.endswith("/")
+            if script.text or not is_folder:
+                names = " (the names that an import may find there)" if is_folder else ""
+                lines.append(f"  file  {one_line(script.path)}{names}")
+        lines += trusted_by_command(item)
+        lines += [line for change in status.changes if change.item.path == item.path for line in _change(change)]
+    return "\n".join(lines)
+
+
+def trusted_by_command(item: Item) -> list[str]:
+    """Where content cannot be vouched for: it is said aloud."""
+    if not item.notes:
+        return []
+    head = paint("  trusted as a command, not by content:", "yellow")
+    return [head, *(f"    {one_line(note)}" for note in item.notes)]
+
+
+def _change(change: TrustChange) -> list[str]:
+    if change.kind == "new" and change.path == change.item.path:
+        return ["  it is new: not trusted yet"]
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    said = [line for line in lines_of(change.diff) if line]
+    body = [f"    {paint(line, colours[line[0]]) if line[:1] in colours else line}" for line in said]
+    return [f"  {change.kind}: {one_line(change.path)}", *body]
 
 
 def warn(problem: Problem) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hookline.cli.commands.packs import known
-from hookline.cli.options import parser_for
+from hookline.cli.options import keep_trust, parser_for
 from hookline.cli.style import paint
-from hookline.cli.trust_review import keep_trust
 from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
 from hookline.display import one_line
 from hookline.errors import ConfigError

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.cli.commands.uninstall import take_out
-from hookline.cli.options import TEXTS, default_project, hooks_from, parser_for
+from hookline.cli.options import TEXTS, default_project, hooks_from, keep_trust, parser_for
 from hookline.cli.style import agreed, has_terminal, paint
-from hookline.cli.trust_review import keep_trust
 from hookline.core.files import default_log
 from hookline.display import one_line
 from hookline.errors import HooklineError

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hookline.cli.options import load, parser_for
+from hookline.cli.options import load, parser_for, review, shown, trusted_by_command
 from hookline.cli.style import counted, json_text
-from hookline.cli.trust_review import review, shown, trusted_by_command
 from hookline.display import one_line
 from hookline.settings.trust.store import Status, Trust
 

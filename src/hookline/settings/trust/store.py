@@ -21,7 +21,7 @@ from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.hooks.declare import name_of
 from hookline.core.hooks.hook import Cedar, Command, Function, Hook, Http, McpTool, Prompt, Rego, SealedFiles
 from hookline.errors import ConfigError, UntrustedHooks
-from hookline.settings.files import HookScript, Problem, parse_json, pretty, read_script, read_text
+from hookline.settings.files import HookScript, Problem, pretty, read_json, read_script
 from hookline.settings.load import LoadedSettings, merge_files
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import File, sensitive
@@ -226,8 +226,7 @@ class Trust:
 
     def _read(self) -> None:
         self._kept, self.problems = {}, ()
-        text, problems = read_text(str(self.path), str(self.path))
-        value, problems = (None, problems) if text is None else parse_json(text, str(self.path))
+        value, problems = read_json(str(self.path), str(self.path))
         if value is not None:
             problems = ()
             try:
