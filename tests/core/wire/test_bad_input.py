@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hookline.core.wire import claude
 from hookline.core.wire.dialects import DIALECTS
 from hookline.errors import EventError, HooklineError, ReplyError
-from hookline.events import CATALOG, PreToolUse
+from hookline.events import CATALOG, PreToolUse, Stop
 from hookline.replies import NOTHING
 
 DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000  # too deep for the parser's own stack, whatever its limit
@@ -151,7 +151,7 @@ def test_a_trusted_line_raises_only_our_own_errors(raw: bytes) -> None:
     """The fast way is as safe as the careful one."""
     for data in (raw, b'{"hook_event_name":"Stop"' + raw, b'{"hook_event_name":"' + raw):
         with contextlib.suppress(HooklineError):
-            claude.decode_trusted(data)
+            claude.trusted_reader(Stop)(data)
 
 
 def test_bytes_that_are_not_text_are_refused() -> None:

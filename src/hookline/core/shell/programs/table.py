@@ -63,11 +63,6 @@ class ParsedOptions(NamedTuple):
     """The operands and values that name files."""
 
 
-def every_name() -> list[str]:
-    """The programs that have a row."""
-    return sorted(name for name in _ROWS if ":" not in name[1:])
-
-
 def values(tag: str) -> dict[str, str]:
     """The programs with a tag, and its value."""
     return _TAGS[tag]
