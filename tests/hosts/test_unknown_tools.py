@@ -123,11 +123,11 @@ async def test_a_hook_on_bash_is_asked_about_every_tool_that_runs_a_line() -> No
 
 def test_a_hooks_condition_on_bash_holds_for_monitor() -> None:
     """`if: Bash(rm *)` is asked about it as well."""
-    from hookline.core.hooks.condition import parse_rule
+    from hookline.core.hooks.condition import PathContext, parse_rule
 
     rule = parse_rule("Bash(rm *)")
-    assert rule.matches("Monitor", {"command": "rm x"}, cwd="/", project_dir="/", home="/")
-    assert not rule.matches("Monitor", {"command": "ls"}, cwd="/", project_dir="/", home="/")
+    assert rule.matches("Monitor", {"command": "rm x"}, PathContext())
+    assert not rule.matches("Monitor", {"command": "ls"}, PathContext())
 
 
 def test_a_text_as_input_is_a_patch_where_files_are_edited() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hookline.core.hooks import Command
+from hookline.core.hooks.condition import PathContext
 from hookline.events import PreToolUse
 from hookline.settings import LoadedSettings, load
 
@@ -63,9 +64,7 @@ def would_run(found: LoadedSettings) -> list[str]:
     """The recorders that a Bash call would start."""
     names = []
     for hook in found.hooks:
-        holds = hook.condition is None or hook.condition.matches(
-            "Bash", BASH.tool_input, cwd="/", project_dir="/", home="/"
-        )
+        holds = hook.condition is None or hook.condition.matches("Bash", BASH.tool_input, PathContext())
         if PreToolUse in hook.events and hook.matcher.matches("Bash") and holds:
             assert isinstance(hook.action, Command)
             words = " ".join([hook.action.command, *(hook.action.args or ())])

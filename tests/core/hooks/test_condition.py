@@ -75,7 +75,7 @@ IF_FILES = {
 
 def matches(rule: str, tool: str, tool_input: dict[str, object]) -> bool:
     """Whether a hook with this `if` runs."""
-    return read_rule(rule).matches(tool, tool_input, cwd=PROJECT, project_dir=PROJECT, home="/home/u")
+    return read_rule(rule).matches(tool, tool_input, PLACE)
 
 
 @pytest.mark.parametrize("rule, expected", IF_BASH.items())

@@ -136,7 +136,13 @@ class Dispatcher:
         async with asyncio.TaskGroup() as group:  # on the input as it came
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
         asked = [task.result() for task in tasks]  # in configured order, whichever finished first
-        verdict = merge(run.event, await self._settle(run, list(asked)))
+        outcomes = list(asked)
+        rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
+        if rewriters:  # the last rewrite is what will run, and the others judge it, too
+            event = msgspec.structs.replace(run.event, tool_input=outcomes[rewriters[-1]].reply.input)
+            stale = [position for position in range(len(outcomes)) if position != rewriters[-1]]
+            outcomes = await self._judge_again(run, event, outcomes, stale)
+        verdict = merge(run.event, outcomes)
         if order == UNANIMOUS:
             verdict.reply = verdict.reply | disagreement(asked)
         return verdict
@@ -163,15 +169,6 @@ class Dispatcher:
                 why = ended_by(outcome.hook, outcome.reply)
                 return [*outcomes, *(_skipped(hook, event, why) for hook in run.chosen[position + 1 :])]
         return outcomes if rewriter < 0 else await self._judge_again(run, event, outcomes, stale=range(rewriter))
-
-    async def _settle(self, run: EventRun, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of hooks that were asked at once, on the input that will run: the last rewrite counts."""
-        rewriters = [position for position, outcome in enumerate(outcomes) if outcome.reply.input is not None]
-        if not rewriters:
-            return outcomes
-        event = msgspec.structs.replace(run.event, tool_input=outcomes[rewriters[-1]].reply.input)
-        stale = [position for position in range(len(outcomes)) if position != rewriters[-1]]
-        return await self._judge_again(run, event, outcomes, stale)
 
     async def _judge_again(
         self, run: EventRun, event: Event, outcomes: list[Outcome], stale: Iterable[int]

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks.condition import AnyRule, PathContext, Rule
 from hookline.core.hooks.hook import Action, Hook
 from hookline.errors import DuplicateHook, EventError, UnknownHook
 from hookline.events import Event, EventSpec, spec_of
@@ -85,9 +86,9 @@ def matches_subject(hook: Hook, subject: str | None) -> bool:
 
 def conditions_hold(hook: Hook, event: Event, among: HookIndex) -> bool:
     """Whether the hook's own conditions hold for this event."""
-    if hook.condition is not None and not _unless_it_raises(lambda: _rule_holds(hook, event, among)):
+    rule, when = hook.condition, hook.when
+    if rule is not None and not _unless_it_raises(lambda: _rule_holds(rule, event, among)):
         return False
-    when = hook.when
     return when is None or _unless_it_raises(lambda: bool(when(event)))
 
 
@@ -97,15 +98,11 @@ def applies_to(hook: Hook, event: Event, among: HookIndex) -> bool:
     return named and conditions_hold(hook, event, among)
 
 
-def _rule_holds(hook: Hook, event: Event, among: HookIndex) -> bool:
-    assert hook.condition is not None
-    tool = event.tool_name
-    if tool is None:
+def _rule_holds(rule: Rule | AnyRule, event: Event, among: HookIndex) -> bool:
+    if event.tool_name is None:
         return False  # FACTS.md §5: on an event without a tool a hook with `if` never runs
-    inputs = event.tool_input or {}
-    return hook.condition.matches(
-        tool, inputs, cwd=event.cwd, project_dir=among.project_dir or event.cwd, home=among.home
-    )
+    place = PathContext(event.cwd, among.project_dir or event.cwd, among.home)
+    return rule.matches(event.tool_name, event.tool_input or {}, place)
 
 
 def _unless_it_raises(test: Callable[[], bool]) -> bool:

@@ -114,7 +114,7 @@ class Rule(msgspec.Struct, frozen=True):
         """Whether the rule is about every call of its tool."""
         return self.pattern is None or self.pattern == _STAR
 
-    def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
+    def matches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> bool:
         """As a hook's `if`: whether the hook should run. When in doubt it should."""
         if self.problem or self.tool not in (canonical(tool_name), OTHER_NAMES.get(tool_name)):
             return False
@@ -127,7 +127,7 @@ class Rule(msgspec.Struct, frozen=True):
         if field.kind == "command":
             command = value if isinstance(value, str) else ""
             return parse_line(command).substitutes or _command_caught(self.pattern, command) is not RuleMatch.NO
-        if self.holds(field, value, PathContext(cwd, project_dir, home), wide=True):
+        if self.holds(field, value, place, wide=True):
             return True
         if field.kind != "path" or not isinstance(value, str):
             return False
@@ -191,9 +191,9 @@ class AnyRule(msgspec.Struct, frozen=True):
         """The rules as one text."""
         return " | ".join(rule.text for rule in self.rules)
 
-    def matches(self, tool_name: str, tool_input: Mapping[str, Any], *, cwd: str, project_dir: str, home: str) -> bool:
+    def matches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> bool:
         """Whether one of the rules does."""
-        return any(r.matches(tool_name, tool_input, cwd=cwd, project_dir=project_dir, home=home) for r in self.rules)
+        return any(rule.matches(tool_name, tool_input, place) for rule in self.rules)
 
 
 def parse_rule(text: str) -> Rule:
