@@ -58,6 +58,14 @@ def test_over_paths_a_star_stops_at_a_slash(pattern: str, path: str, any_case: b
     assert matched is bool(plain.fullmatch(path))
 
 
+def test_a_star_behind_a_backslash_is_a_letter_among_any_number_of_stars() -> None:
+    """It was taken for a star of its own where a pattern had several, and could not be read."""
+    pattern, bases = r"a*/**/\*b*/c", ("/p",)
+
+    assert path_matches(pattern, "/p/ax/y/*bz/c", bases=bases, project_dir="/p", home="/h")
+    assert not path_matches(pattern, "/p/ax/y/zbz/c", bases=bases, project_dir="/p", home="/h")
+
+
 PLACE = PathContext()
 LONG = "a" * 65_536
 STARS = "*".join("ab" * 20)
