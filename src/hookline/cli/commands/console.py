@@ -14,7 +14,7 @@ from hookline.core.files import default_log
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
-    from hookline.records.console.jobs import ReplaySubprocess
+    from hookline.records.console.report import ReplaySubprocess
     from hookline.records.console.store import ConfiguredHook
 
 _SOURCES = ("project", "settings", "setting_sources", "hooks")
@@ -83,7 +83,7 @@ def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
     """The replay that the page may start, if it was allowed."""
     if not args.replay:
         return None
-    from hookline.records.console.jobs import ReplaySubprocess
+    from hookline.records.console.report import ReplaySubprocess
 
     flags = [f"--{name.replace('_', '-')}={value}" for name in _SOURCES if (value := getattr(args, name))]
     flags += [f"--plugin-dir={folder}" for folder in args.plugin_dir] + (["--trust"] if args.trust else [])

@@ -1,12 +1,17 @@
-"""A report: the console's views over a bounded copy of the data, in one file that needs no server and no network."""
+"""A report: the console's views over a bounded copy of the data, in one file that needs no server and no network.
+
+A replay of today's hooks, which the report shows as the console does, has a process of its own.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.interpreter import hookline_argv
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
 from hookline.records.console.store import ConfiguredHook, Filter, LogStore
@@ -23,6 +29,8 @@ _MOST_HOOKS = 100
 _MOST_SESSIONS = 500
 _MOST_TEXT = 2_000
 _MOST_LINE = 8_000
+_MOST_FLIPS = 500
+_MOST_SAID = 4_000
 _STATIC = Path(__file__).parent / "static"
 _IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
@@ -163,3 +171,49 @@ def _wrapped(name: str, source: str) -> str:
     names = [match[2] for match in _EXPORT.finditer(body)]
     body = _EXPORT.sub(r"\1", body)
     return f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();'
+
+
+# -- the replay --------------------------------------------------------------------------------------------------------
+
+
+class ReplaySubprocess:
+    """Today's hooks over the recorded past: runs `hookline replay --json` when it is told to start.
+
+    It has a process of its own: it may take long, and hooks may do anything. The flags say whose hooks.
+    """
+
+    def __init__(self, files: Sequence[str], flags: Sequence[str], hooks: str) -> None:
+        self._argv = hookline_argv("replay", "--json", *flags, "--", *files)
+        self._hooks = hooks
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._found: dict[str, Any] = {"state": "ready"}
+
+    def state(self) -> dict[str, Any]:
+        """`ready`, `running`, `done` or `failed`, and what was found."""
+        return {"hooks": self._hooks, **self._found}
+
+    def start(self) -> None:
+        """Begin, unless it runs already."""
+        with self._lock:
+            if self._found["state"] == "running":
+                return
+            self._found = {"state": "running"}
+        threading.Thread(target=self.run, name="hookline-replay", daemon=True).start()
+
+    def run(self) -> None:
+        self._process = subprocess.Popen(
+            self._argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        said, problem = self._process.communicate()
+        if self._process.returncode:
+            self._found = {"state": "failed", "problem": problem.decode("utf-8", "replace")[-_MOST_SAID:]}
+            return
+        report = msgspec.json.decode(said)
+        report["flips"] = report["flips"][:_MOST_FLIPS]
+        self._found = {"state": "done", "report": report}
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()

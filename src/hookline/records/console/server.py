@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import logging
 import os
 import secrets
 import socket
@@ -26,7 +27,7 @@ from hookline.errors import HooklineError, extra
 from hookline.guards.flow import history
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
-from hookline.records.console.jobs import Follower, ReplaySubprocess
+from hookline.records.console.report import ReplaySubprocess
 from hookline.records.console.store import ConfiguredHook, Filter, LogStore
 
 with extra("the console", "console"):
@@ -38,6 +39,7 @@ with extra("the console", "console"):
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 STATIC = Path(__file__).parent / "static"
+log: logging.Logger = logging.getLogger("hookline.console")
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _MOST_ROWS = 500
 _MOST_SESSION_ROWS = 5_000
@@ -46,6 +48,8 @@ _LONGEST_TICKET = 200
 _MOST_TICKETS = 20
 _MOST_SENT = 10_000
 _LOOK_SECONDS = 2.0
+_REFRESH_SECONDS = 0.1
+_RETRY_SECONDS = 1.0
 _MOST_LIVE_ROWS = 200
 _BATCH_SECONDS = 0.1
 _ALIVE_SECONDS = 15.0
@@ -93,7 +97,7 @@ class Console:
         self.store, self._replay, self._views, self._acts = store, replay, views, acts
         self.keeper: Gatekeeper = Gatekeeper()
         self.port: int = 0
-        self.ended: bool = False
+        self.ended: threading.Event = threading.Event()
 
     def app(self) -> ASGIApp:
         routes = [
@@ -170,7 +174,7 @@ class Console:
         """New events as server-sent events; a reader that is slow gets the newest and a count of the rest."""
         yield b": hello\n\n"
         index, told = self.store.index, time.monotonic()
-        while not self.ended:
+        while not self.ended.is_set():
             if index.complete and index.last_id < last:
                 last = 0  # the index was made again
             if index.complete and index.last_id > last:
@@ -275,6 +279,29 @@ def _problem(status: int, text: str) -> Response:
 # -- a console from start to end: index, follower, server --------------------------------------------------------------
 
 
+def _follow(index: LogIndex, find_logs: Callable[[], list[Path]] | None, ended: threading.Event) -> None:
+    """Look at the logs ten times a second; one that cannot be read for a while (a full disk) is tried again."""
+
+    def look_up(done: int, total: int) -> None:
+        if ended.is_set():
+            raise InterruptedError
+
+    pause, failing, looked = 0.0, False, time.monotonic()
+    while not ended.wait(pause):
+        pause = _REFRESH_SECONDS
+        try:
+            if find_logs is not None and time.monotonic() - looked > _LOOK_SECONDS:
+                index.logs, looked = tuple(logs_in(find_logs())), time.monotonic()
+            index.refresh(look_up)
+            failing = False
+        except InterruptedError:
+            return
+        except Exception:
+            if not failing:
+                log.exception("cannot read the logs; trying again")
+            pause, failing = _RETRY_SECONDS, True
+
+
 async def serve(
     paths: Iterable[str | Path],
     *,
@@ -311,25 +338,19 @@ async def serve(
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)
-    follower = Follower(made)
-    looking = asyncio.ensure_future(_look_for_logs(made, find_logs)) if find_logs else None
+    work = (made, find_logs, console.ended)
+    follower = threading.Thread(target=_follow, args=work, name="hookline-console", daemon=True)
+    follower.start()
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         on_ready(f"http://127.0.0.1:{console.port}/#ticket={console.keeper.ticket()}")
         await asyncio.shield(serving)
     finally:
-        if looking is not None:
-            looking.cancel()
-        console.ended = True
+        console.ended.set()
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        follower.stop()
+        follower.join()
+        made.close()
         if replay is not None:
             replay.stop()
-
-
-async def _look_for_logs(index: LogIndex, find: Callable[[], list[Path]]) -> None:
-    while True:
-        await asyncio.sleep(_LOOK_SECONDS)
-        index.logs = tuple(logs_in(await asyncio.to_thread(find)))
