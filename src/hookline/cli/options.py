@@ -372,19 +372,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.current_task()
         assert task is not None
         with contextlib.suppress(NotImplementedError, RuntimeError):  # Windows, or not the main thread
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _cancel_once, task)
+            loop = asyncio.get_running_loop()  # a second signal does not cut the cleaning up short
+            loop.add_signal_handler(signal.SIGTERM, lambda: task.cancelling() or task.cancel())
         return await work
 
     try:
         return asyncio.run(watched())
     except asyncio.CancelledError:
         raise SystemExit(TERMINATED) from None
-
-
-def _cancel_once(task: asyncio.Task[Any]) -> None:
-    """A second signal does not cut the cleaning up short."""
-    if not task.cancelling():
-        task.cancel()
 
 
 _LOADING = 60.0

@@ -35,7 +35,10 @@ _KINDS = {action: kind for kind, action in ACTIONS.items()}
 
 def check(loaded: LoadedSettings) -> list[Problem]:
     """Every problem of the files and of the hooks in them, each said once, in the order of the files' lines."""
-    found = dict.fromkeys([*loaded.problems, *check_hooks(_written(loaded), str(loaded.places.project_dir))])
+    tables = ((file.raw["hooks"], file.source) for file in loaded.files if "hooks" in file.raw)
+    # as the files have them: duplicates, too, since each may have a problem of its own
+    written = [hook for table, source in tables for hook in parse_hooks(table, source, loaded.switches.http).hooks]
+    found = dict.fromkeys([*loaded.problems, *check_hooks(written, str(loaded.places.project_dir))])
     texts: dict[str, str] = {}
     for file in loaded.files:
         if file.source.path and file.markdown is None:
@@ -61,13 +64,6 @@ def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
     found = [problem for hook in hooks for look in (_matcher, _condition, _command, _timeout, _confinement)
              for problem in look(hook, project)]  # fmt: skip
     return list(dict.fromkeys(found))
-
-
-def _written(loaded: LoadedSettings) -> Iterator[Hook]:
-    """The hooks as the files have them: duplicates, too, since each may have a problem of its own."""
-    for file in loaded.files:
-        if "hooks" in file.raw:
-            yield from parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks
 
 
 def _matcher(hook: Hook, _: str) -> Iterator[Problem]:

@@ -50,7 +50,10 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `SealBroken` unless everything is as it was trusted; what is returned does so again after the run."""
         before = {path: _identity(path) for path, _ in self.files}
-        trails = {folder: _identity(folder, of_link=True) for folder in self._folders()}
+        starts = {os.path.dirname(path) for path in before}  # noqa: PTH120 - at every run
+        starts |= set(map(os.path.realpath, starts))  # every folder and link on the way, as written and as resolved
+        folders = {str(step) for start in starts for step in (Path(start), *Path(start).parents)}
+        trails = {folder: _identity(folder, of_link=True) for folder in folders}
         for path, sha256 in self.files:
             if _hash(path, before[path]) != sha256:
                 raise self._changed(path, "has changed since it was trusted")
@@ -96,12 +99,6 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
             return None
         given = (*words[:at], f"/proc/{os.getpid()}/fd/{kept.descriptor}", *words[at + 1 :])
         return (given if action.args is not None else (*BY_SHELL, *given)), kept
-
-    def _folders(self) -> set[str]:
-        """Every folder and link on the way to a file, as it is written and as it is resolved."""
-        files = {os.path.dirname(path) for path, _ in self.files}  # noqa: PTH120 - at every run
-        starts = files | {os.path.realpath(folder) for folder in files}
-        return {str(step) for start in starts for step in (Path(start), *Path(start).parents)}
 
     def _compare_trails(self, before: dict[str, _Identity]) -> None:
         """A folder that was exchanged and put back: it was renamed, which its own times and its parent's tell.
