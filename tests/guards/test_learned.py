@@ -131,7 +131,8 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
         *(f"curl -s localhost:3000/{at}" for at in range(3)),
         *(f"rm src/{name}.py" for name in "abc"), *(f"git show {at}a1b2c3d" for at in range(3)),
         *(f"cat ~/.config/tool/{name}.toml" for name in "abc"), *["grep x ~/.tool/state.json"] * 3, *["ls /"] * 5,
-        *["cat ~/.aws/sso/credentials"] * 5, *["cat ~/.ssh/keys/id_x"] * 5, *["cat /proc/1/environ"] * 5,
+        *(f"cat ~/.aws/sso/cache/{name}.json" for name in "abcd"), *["cat ~/.aws/sso/credentials"] * 5,
+        *["cat ~/.ssh/keys/id_x"] * 5, *["cat /proc/1/environ"] * 5,
     ]  # fmt: skip
     policy = learn([Evidence("Bash", {"command": line}, PROJECT, TODAY) for line in lines], [], project=PROJECT,
                    home=HOME, attacks=()).policy  # fmt: skip
@@ -141,7 +142,7 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
         ("python scripts/d.py", True), ("python other/d.py", False), ("curl -s localhost:3000/9", True),
         ("curl -s localhost:3001/9", False), ("rm src/d.py", True), ("rm src/.env", False), ("rm -r src/d", False),
         ("cat ~/.config/tool/d.toml", True), ("cat ~/.config/other", False), ("tail ~/.tool/state.json", True),
-        ("cat ~/.tool/x", False), ("cat ~/.aws/sso/x", False), ("cat /etc/passwd", False),
+        ("cat ~/.tool/x", False), ("cat ~/.aws/sso/cache/x", False), ("cat /etc/passwd", False),
     ):  # fmt: skip
         assert allowed(line, policy) is expected, line
 

@@ -9,38 +9,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _MOST_DEPTH = 12
 _LONGEST_JSON = 1_000_000
 
-_COMMANDS = frozenset(
-    """
-    command commands cmd cmds argv commandline commandlines shellcommand shellcommands shellcmd bashcommand bash
-    terminalcommand execcommand
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
-"""What tools call a shell line: small letters, without `_` and `-`."""
-_SCRIPTS = frozenset("script scripts run exec execute shell sh line lines code input steps".split())  # noqa: SIM905
-"""What they call a text that may be one, or something else."""
-_TALK = frozenset(
-    """
-    description explanation reason title comment comments message note notes summary prompt subject body text content
-    contents query sql question answer
-    """.split()  # noqa: SIM905
-)
-"""What they call a text that is for people, or for a file."""
-_PROGRAMS = frozenset("program executable binary exe".split())  # noqa: SIM905
-_ARGUMENTS = frozenset({"args", "arguments", "argv", "params"})
-_PATHS = frozenset(
-    """
-    path paths file files filepath filepaths filename filenames dir dirs directory directories folder folders source src
-    destination dest dst target targetpath output outputpath outputfile outfile out to from notebookpath newpath oldpath
-    root cwd workdir workingdirectory uri url location saveas saveto savepath localpath logfile
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
-"""What tools call the arguments that hold paths: small letters, without `_` and `-`."""
-_MAY_BE_OTHER = frozenset({"url", "uri", "to", "from", "output", "out", "source", "target", "location", "root"})
+_TABLE = Path(__file__).with_name("argument_names.txt").read_text("utf-8")
+_NAMES = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+) => (.*)$", _TABLE, re.MULTILINE)}
+_COMMANDS, _SCRIPTS, _TALK, _PROGRAMS, _ARGUMENTS, _PATHS, _MAY_BE_OTHER = _NAMES.values()
 _ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
 _FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
 _MOST_PATH_DEPTH = 8

@@ -42,10 +42,11 @@ from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.permissions.rules import Rules
 from hookline.records.replay.compare import record_files
 from hookline.records.replay.reader import calls, finished, is_within
+from hookline.sandbox.secret_places import read_table
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
-_SECRET = re.compile(r"/\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|env)|credential|secret|token|\.(?:pem|key)$")
+_SECRET_NAME = re.compile(r"credential|secret|token|/\.env|\.(?:pem|key)$", re.IGNORECASE)
 _OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
 TWICE = 2
 MOST_EXACT = 20
@@ -174,10 +175,12 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
             for folder in _parents(path, folders.home):
                 seen[folder].add(path)
     kept: list[str] = []
+    secrets = [absolute(place.partition("=")[0], "/", folders.home) for place in read_table("secrets")]
     small = (path for path, number in files.items() if number >= least and any(_parents(path, folders.home)))
-    known = [path for path in small if not _SECRET.search(path)]
+    known = [path for path in small if not _SECRET_NAME.search(path)]
     for folder in sorted([*(folder for folder, paths in seen.items() if len(paths) >= least), *known], key=len):
-        if not any(inside(folder, other) for other in kept):
+        is_secret = any(inside(folder, place) or inside(place, folder) for place in secrets)
+        if not is_secret and not any(inside(folder, other) for other in kept):
             kept.append(folder)
     return kept
 

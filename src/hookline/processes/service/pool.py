@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Generator
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookline.core.interpreter import python_argv
 from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
@@ -164,15 +164,12 @@ class WorkerHandle(ForkServer):
         }
 
 
-class DispatchedEvent:
+class DispatchedEvent(NamedTuple):
     """An event that a worker has been given; it becomes what the client is, and begins when it is told to."""
 
     hand: WorkerHandle
     number: int
     outlet: int
-
-    def __init__(self, hand: WorkerHandle, number: int, outlet: int) -> None:
-        self.hand, self.number, self.outlet = hand, number, outlet
 
     def begin(self) -> None:
         with contextlib.suppress(OSError):  # its process has gone
