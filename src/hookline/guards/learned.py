@@ -31,10 +31,12 @@ from hookline.guards.approvals import runs_git_helper, without_confinement
 from hookline.guards.learned_words import (
     PATH,
     SCRIPTS,
+    SHOWING,
     TEXT,
     URL,
     Position,
     head_of,
+    is_quoted,
     kind_of,
     known_parts,
     origin_of,
@@ -72,7 +74,7 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether every word of a command is one that the rule names."""
-        if part.stdin is not None or (self.exact and part.unknown):
+        if part.stdin is not None or (part.unknown and (self.exact or not is_quoted(part))):
             return False
         head = () if self.exact else self._head(part, bases, folders)
         named = whole(part) in self.exact if self.exact else bool(head)
@@ -198,18 +200,19 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     """Whether a command only reads, and only in these folders; so does a script that does nothing but show."""
     if reads(part, bases, folders, writing=True):
         return True
-    if part.name not in SCRIPTS or part.unknown or part.assignments or not bases or len(head_of(part)) != 1:
+    flags = SHOWING.get(part.name)
+    if flags is None or part.words[0] != part.name or part.unknown or part.assignments or part.stdin is not None:
         return False
-    if any(each.op == "<" for each in part.redirects) or part.stdin is not None:
-        return False
-    words = [word.text for word in positions(part, 1) if not (word.text.startswith("-") and len(word.text) > 1)]
+    words = [word for word in part.words[1:] if not flags.fullmatch(word)]
     at = int(part.name == "sqlite3")  # which is given the file first
-    if not words[at:] or not SCRIPTS[part.name](words[at]) or (at and len(words) > 2):
+    if len(words) <= at or any(word.startswith("-") for word in words) or not SCRIPTS[part.name](words[at]):
         return False
-    files = {*words[:at], *words[at + 1 :]}
-    seen = [word for base in bases for word in spelled_out(part, base, folders) or ("/",)]
-    names_files = (word for word in seen if word != words[at] and (word in files or not word.startswith("-")))
-    return all(folders.hold(word, base) for word in names_files for base in bases)
+    if any(each.op == "<" for each in part.redirects) or (at and (len(words) > 2 or kind_of(words[0]) is not PATH)):
+        return False
+    known = {words[at], *(word for word in part.words if flags.fullmatch(word))}
+    spelt = [(word, base) for base in bases for word in spelled_out(part, base, folders) or ("/",)]
+    files = [(word, base) for word, base in spelt if word not in known]
+    return bool(bases) and all(not word.startswith("-") and folders.hold(word, base) for word, base in files)
 
 
 def _is_no_command(part: SimpleCommand) -> bool:

@@ -53,7 +53,7 @@ _SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){
 SCRIPTS = {
     "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
     "awk": lambda text: (
-        not re.search(r"system|getline|[|@]|>(?!=)|\bexec|ARG[CV]|ENVIRON|PROCINFO", text.replace("||", ""))
+        not re.search(r"system|getline|[|@]|>(?!=)|\bexec|ARG[CV]|ENVIRON|PROCINFO|TAB\b", text.replace("||", ""))
     ),
     "sqlite3": lambda text: (
         bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
@@ -62,13 +62,16 @@ SCRIPTS = {
 }
 SCRIPTS["sed -i"] = SCRIPTS["sed"]
 """Programs that show what a script picks, and which scripts do nothing but show."""
-_SHOWING = re.compile(
-    r"-[nErsuz]+|-e|-F.{0,3}|--(?:quiet|regexp-extended|null-data)|-(?:header|json|column|readonly|line)"
-)
+SHOWING = {
+    "sed": re.compile(r"-[nErsuz]+|--(?:quiet|regexp-extended|null-data)"),
+    "awk": re.compile(r"-F\S{1,3}"),
+    "sqlite3": re.compile(r"-(?:header|json|column|readonly|line)"),
+}
+"""Their options that take no further word, so that the script and the files are where they seem to be."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
-_PASSES_ON = frozenset({"head", "tail", "sort", "uniq", "grep"})
-"""Filters that hand on some of the lines that they read."""
+_PASSES_ON = {"head": 0, "tail": 0, "sort": 0, "uniq": 0, "grep": 1}
+"""Filters that hand on some of the lines that they read, and how many words they have then besides options."""
 _MOST_TURNS = 32
 
 
@@ -145,12 +148,12 @@ def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> Simple
 
     Of commands that only read alone: the files may be hidden, or lie deep.
     """
-    if not (part.name in names("reads") or (part.name in SCRIPTS and len(head_of(part)) == 1)):
+    if part.name not in names("reads") and part.name not in SHOWING:
         return part
     at = len(before) - 1  # the wrapper itself
     while part.via[-1] == "xargs" and at > 0 and before[at].after == "|" and before[at].name not in _LISTS:
         at -= 1
-        if before[at].name not in (*_PASSES_ON, *_LISTS):
+        if before[at].name not in _LISTS and not _passes_on(before[at]):
             return part
     lister = before[at]
     if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
@@ -164,6 +167,13 @@ def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> Simple
     return msgspec.structs.replace(
         part, words=tuple(words), unknown=left, globs=tuple(sorted({*part.globs, *part.unknown}))
     )
+
+
+def _passes_on(part: SimpleCommand) -> bool:
+    """Whether a command is a filter that reads nothing but what is piped into it."""
+    words = [word for word in part.words[1:] if not word.startswith("-") and not word.isdigit()]
+    reads_more = part.unknown or part.globs or part.stdin is not None or any(each.op == "<" for each in part.redirects)
+    return not reads_more and len(words) <= _PASSES_ON.get(part.name, -1)
 
 
 def _filled_in(part: SimpleCommand, settled: Mapping[str, str]) -> SimpleCommand:
@@ -208,30 +218,31 @@ def _interpreted(words: Sequence[str]) -> int:
     return 2 if len(words) > 1 and kind_of(words[1]) is PATH else 0
 
 
-def _of_script(words: Sequence[str], options: Sequence[str]) -> int:
-    if words[:2] == ("sed", "-i"):
-        return 2 if all(map(_SHOWING.fullmatch, options[1:])) else 0
-    return int(all(map(_SHOWING.fullmatch, options)))
-
-
 def _of_curl(words: Sequence[str], options: Sequence[str]) -> int:
     outputs = {after for word, after in pairwise(words) if word == "-o"}
     return int(all(map(_GETS.fullmatch, options)) and outputs <= {os.devnull})
 
 
 _HEADS: dict[str, Callable[[Sequence[str], Sequence[str]], int]] = {
-    "sed": _of_script, "awk": _of_script, "sqlite3": _of_script, "curl": _of_curl,
+    "curl": _of_curl,
+    "sed": lambda words, options: 2 * (words[1:2] == ("-i",) and all(map(SHOWING["sed"].fullmatch, options[1:]))),
+    **dict.fromkeys(("awk", "sqlite3"), lambda words, options: 0),
     "chmod": lambda words, options: 2 * (words[1:2] == ("+x",)),
     "rm": lambda words, options: not any(map(_RECURSIVE.fullmatch, options)),
     **dict.fromkeys(("mkdir", "touch", "cp", "mv", "rmdir"), lambda words, options: 1),
 }  # fmt: skip
-"""Programs that read a script, fetch or change files: how many words are their head; none where they may do more."""
+"""Programs that fetch or change files: how many words are their head; none where they may do more, or only read."""
 
 
 def _leading_names(words: Sequence[str]) -> int:
     """How many of these words name what the program is to do: `run build` of npm, `pr view` of gh."""
     plain = [re.fullmatch(r"[a-z][a-z0-9:-]*", word) is not None for word in words]
     return plain.index(False) if False in plain else len(plain)
+
+
+def is_quoted(part: SimpleCommand) -> bool:
+    """Whether each word that is known only later stands in quotes, and so is one word whatever it becomes."""
+    return all(f'"{part.words[at]}"' in part.raw for at in part.unknown)
 
 
 def whole(part: SimpleCommand) -> str:

@@ -31,6 +31,7 @@ from hookline.guards.learned_words import (
     URL,
     head_of,
     is_prose,
+    is_quoted,
     kind_of,
     known_parts,
     origin_of,
@@ -42,7 +43,7 @@ from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.permissions.rules import Rules
 from hookline.records.replay.compare import record_files
 from hookline.records.replay.reader import calls, finished, is_within
-from hookline.sandbox.secret_places import read_table
+from hookline.sandbox.places import read_table
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
@@ -231,7 +232,12 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         part = row[0]
         words = head_of(part)
         unknown = (word.option for word in positions(part, len(words)) if word.is_unknown)
-        if part.stdin is not None or not part.words or not all(is_prose(" ".join(words), option) for option in unknown):
+        if (
+            part.stdin is not None
+            or not part.words
+            or not is_quoted(part)
+            or not all(is_prose(" ".join(words), option) for option in unknown)
+        ):
             continue
         head = run_of(words, row[1], folders)
         (heads[head] if head else wholes[part.name]).append(row)
