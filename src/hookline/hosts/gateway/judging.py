@@ -59,7 +59,9 @@ class Judge:
     """Sends events of one session through the hooks."""
 
     def __init__(self, hooks: FiresAsync, server: str, ask_seconds: float) -> None:
-        self._hooks, self.server, self.ask_seconds = hooks, server, ask_seconds
+        self._hooks = hooks
+        self.server: str = server
+        self.ask_seconds: float = ask_seconds
         self._who: dict[str, Any] = {
             "session_id": f"mcp-{server}-{os.urandom(6).hex()}", "cwd": os.getcwd()  # noqa: PTH109 - as text
         }  # fmt: skip
