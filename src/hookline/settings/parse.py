@@ -269,7 +269,7 @@ class _Reader:
         """What the entry runs: its kind's keys under the names that actions have for them."""
         given = {_ACTION_FIELDS.get(key) or _snake(key): values[key] for key in KINDS[kind] if key in values}
         if kind in ("cedar", "rego"):
-            given["policies"] = self._filled(given["policies"])
+            given["policies"] = _filled(given["policies"], self.source)
         elif kind == "http":
             if not given["url"].lower().startswith(("http://", "https://")):
                 problem = f"expected `http://…` or `https://…`, got {shown(given['url'])}"
@@ -280,12 +280,12 @@ class _Reader:
             given |= {"allowed_env": tuple(allowed), "allowed_urls": self.rules.urls}
         elif kind == "command":
             env = {**({"EVENT": _snake(entry.event.name)} if entry.short else {}), **given.get("env", {})}
-            command = self._filled(given["command"])
+            command = _filled(given["command"], self.source)
             for name in (name for name in PLUGIN_FOLDERS if f"${{{name}}}" in command and name not in env):
                 problem = f"no plugin brings this file, so `${{{name}}}` is nothing; write the path"
                 self.say(f"{entry.at}.command", problem)
             if "args" in given:
-                given["args"] = tuple(map(self._filled, given["args"]))
+                given["args"] = tuple(_filled(arg, self.source) for arg in given["args"])
             source = self.source
             given |= {"command": command, "env": env, "plugin_root": source.plugin_root, "plugin": source.plugin}
             given |= {
@@ -295,11 +295,11 @@ class _Reader:
         action: Action = ACTIONS[kind](**given)
         return action
 
-    def _filled(self, text: str) -> str:
-        """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
-        own = self.source.path.rpartition("/")[0] if self.source.kind == "skill" else None  # a skill's own folder
-        root = self.source.plugin_root or own
-        return fill(text, {"CLAUDE_PLUGIN_ROOT": root, "CLAUDE_PLUGIN_DATA": self.source.plugin_data}.get)
+
+def _filled(text: str, source: SettingsSource) -> str:
+    """FACTS.md §9: a plugin's `${CLAUDE_PLUGIN_ROOT}` is replaced in the command itself, before a shell runs."""
+    own = source.path.rpartition("/")[0] if source.kind == "skill" else None  # a skill's own folder
+    return fill(text, {"CLAUDE_PLUGIN_ROOT": source.plugin_root or own, "CLAUDE_PLUGIN_DATA": source.plugin_data}.get)
 
 
 _ACTION_FIELDS = {"async": "asynchronous", "allowedEnvVars": "allowed_env"}
