@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 
 import msgspec
 
@@ -48,15 +48,14 @@ _MOST_HEAD = 16_384
 _MOST_BODY = 1_000
 _GONE = b"This link is not valid: a newer one took its place, or the question is over."
 STATIC = Path(__file__).parents[1] / "console" / "static"
-FILES = {
-    "/static/question_page.js": "text/javascript", "/static/question.js": "text/javascript",
-    "/static/dom.js": "text/javascript", "/static/theme.js": "text/javascript", "/static/console.css": "text/css",
-    "/static/icon.svg": "image/svg+xml",
-}  # fmt: skip
+FILES = ("question_page.js", "question.js", "dom.js", "theme.js", "console.css", "icon.svg")
 """What the page is made of: the console's own pieces."""
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _WORDS = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
 
 Body = dict[str, Any]
+Left = asyncio.Future[bytes]
+"""Is done when who asked leaves."""
 
 
 class People:
@@ -123,13 +122,6 @@ class People:
         return ""
 
 
-class _Peer(NamedTuple):
-    """Who asked: its process, and what is done when it leaves."""
-
-    pid: int
-    left: asyncio.Future[bytes]
-
-
 class InboxServer:
     """Everything around the questions: who may ask, who is told, who may answer."""
 
@@ -187,12 +179,12 @@ class InboxServer:
             connection.close()
             return
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MOST_BYTES)
-        left: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        left: Left = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(READ_LIMIT):
                 body = msgspec.json.decode(await reader.readline(), type=Body)
             left = asyncio.ensure_future(reader.read(1))
-            async for found in self._actions[body["do"]](body, _Peer(pid, left)):
+            async for found in self._actions[body["do"]](body, pid, left):
                 writer.write(msgspec.json.encode(found) + b"\n")
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, KeyError, msgspec.MsgspecError) as problem:
@@ -204,7 +196,7 @@ class InboxServer:
 
     # -- what may be asked of it -----------------------------------------------------------------------------------
 
-    async def _ask(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+    async def _ask(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         new = msgspec.convert(body["question"], AskedQuestion)
         late = self.questions.take(new.call)
         if late is not None:
@@ -219,36 +211,36 @@ class InboxServer:
             return
         if fresh:
             self.people.tell(one)
-        yield await self._wait(one, float(body["until"]), peer)
+        yield await self._wait(one, float(body["until"]), left)
 
-    async def _wait(self, one: AskedQuestion, end: float, peer: _Peer) -> Body:
+    async def _wait(self, one: AskedQuestion, end: float, left: Left) -> Body:
         """The answer, as soon as it is there; a caller that left does not use it up."""
         one.waiting += 1
         try:
             while True:
                 news = self._news
                 self.questions.get(one.id)
-                if one.state == "yes" and not peer.left.done() and self.questions.take(one.call) is one:
+                if one.state == "yes" and not left.done() and self.questions.take(one.call) is one:
                     return _granted(one)
-                if one.state != "open" or peer.left.done() or time.monotonic() >= end:
+                if one.state != "open" or left.done() or time.monotonic() >= end:
                     return _refused(one)
-                await _first(news, peer.left, end - time.monotonic())
+                await _first(news, left, end - time.monotonic())
         finally:
             one.waiting -= 1
 
-    async def _list(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+    async def _list(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         """All questions; with `follow`, again after each change."""
-        while not peer.left.done():
+        while not left.done():
             news = self._news
             yield {"questions": [shown(one) for one in self.questions.recent()]}
             if not body.get("follow"):
                 return
-            await _first(news, peer.left)
+            await _first(news, left)
 
-    async def _decide(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+    async def _decide(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         try:
-            agent = self._find_agent(peer.pid)
-            os.kill(peer.pid, 0)
+            agent = self._find_agent(pid)
+            os.kill(pid, 0)
         except OSError:
             agent = "its process has gone, and cannot be told from an agent's"
         if agent:
@@ -257,12 +249,12 @@ class InboxServer:
             by, how = pwd.getpwuid(os.getuid()).pw_name, str(body["how"])
             yield {"problem": self.questions.answer(str(body["id"]), yes=body["yes"] is True, by=by, how=how)}
 
-    async def _alert(self, body: Body, peer: _Peer) -> AsyncIterator[Body]:
+    async def _alert(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         self.people.alert(str(body["kind"]), str(body["title"]), str(body["text"]))
         yield {"state": "noted"}
 
 
-async def _first(news: asyncio.Event, left: asyncio.Future[bytes], seconds: float | None = None) -> None:
+async def _first(news: asyncio.Event, left: Left, seconds: float | None = None) -> None:
     """Wait for news, for the other end to leave, or for so long."""
     change: asyncio.Future[Any] = asyncio.ensure_future(news.wait())
     try:
@@ -306,12 +298,9 @@ async def serve(folder: Path, fd: int, find_agent: Callable[[int], str]) -> None
 class _Request(NamedTuple):
     method: str
     path: str
-    query: Mapping[str, list[str]]
+    query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
-
-    def first(self, name: str) -> str:
-        return self.query.get(name, [""])[0]
 
 
 class Site:
@@ -361,11 +350,12 @@ class Site:
             writer.close()
 
     def _answer(self, request: _Request) -> tuple[int, str, bytes]:
-        if request.path in FILES and request.method in ("GET", "HEAD"):
-            name = request.path.rpartition("/")[2]
-            return 200, FILES[request.path], (STATIC / name).read_bytes()
-        person, name = request.first("p"), request.path.removeprefix("/a/").removesuffix(".json")
-        one = self._questions.check(name, person, request.first("t")) if request.path.startswith("/a/") else None
+        name = request.path.removeprefix("/static/")
+        if name in FILES and name != request.path and request.method in ("GET", "HEAD"):
+            return 200, _KINDS[Path(name).suffix], (STATIC / name).read_bytes()
+        person, token = request.query.get("p", ""), request.query.get("t", "")
+        name = request.path.removeprefix("/a/").removesuffix(".json")
+        one = self._questions.check(name, person, token) if request.path.startswith("/a/") else None
         if one is None or person not in self._people():
             return 404, "text/plain", _GONE
         if request.method == "POST":
@@ -400,7 +390,7 @@ async def _read_request(reader: asyncio.StreamReader) -> _Request:
     if not 0 <= length <= _MOST_BODY:
         raise ValueError("a body too long")
     address = urlsplit(target)
-    return _Request(method, address.path, parse_qs(address.query), headers, await reader.readexactly(length))
+    return _Request(method, address.path, dict(parse_qsl(address.query)), headers, await reader.readexactly(length))
 
 
 # -- a question as people see it: what would run, and why it is asked -------------------------------------------------
