@@ -97,8 +97,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             return NotImplemented
         if self is NOTHING:
             return other
-        decision = max(self.decision, other.decision)
-        return Reply(decision=decision, reasons=_reasons(self, other), **_joined(self, other, _PLAIN))
+        stricter = self if self.decision > other.decision else other
+        agree = self.decision == other.decision
+        reasons = self.reasons + other.reasons if agree else stricter.reasons  # only of those who decided
+        return Reply(decision=stricter.decision, reasons=reasons, **_joined(self, other, _PLAIN))
 
     __ror__ = __or__
     """`None | reply`: who says nothing changes nothing."""
@@ -110,13 +112,6 @@ def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _nested(a: EventFields | None, b: EventFields | None) -> EventFields | None:
     return a | b if a is not None and b is not None else a or b
-
-
-def _reasons(a: Reply, b: Reply) -> tuple[str, ...]:
-    """Only the reasons of those who decided: the stricter side's, or both in order when they agree."""
-    if a.decision == b.decision:
-        return a.reasons + b.reasons
-    return a.reasons if a.decision > b.decision else b.reasons
 
 
 class Merge(msgspec.Struct, frozen=True):

@@ -102,7 +102,8 @@ def _plain(value: Any, left: list[int], depth: int = 0) -> Any:
 def _made_with(value: Any) -> tuple[Any, ...]:
     """What tells a function or an object from others of its kind; a time that an object keeps does not."""
     if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+        # a cell is empty in a function that names itself, before it is defined
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
         return value.__code__.co_firstlineno, cells, value.__defaults__, value.__kwdefaults__
     if isinstance(value, MethodType):
         return value.__func__, value.__self__
@@ -118,10 +119,3 @@ def _made_with(value: Any) -> tuple[Any, ...]:
     slots = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())} - {"__weakref__"}
     said = {name: getattr(value, name, None) for name in slots} | getattr(value, "__dict__", {})
     return ({name: part for name, part in said.items() if not isinstance(part, float)},)
-
-
-def _is_set(cell: CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:  # a function that names itself, before it is defined
-        return False
