@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import field
@@ -17,7 +17,7 @@ class ToolEvent(Event, frozen=True, kw_only=True, eq=False):
     """An event about one tool call; a matcher looks at the tool's name."""
 
     event_name = ""  # each of them has its own
-    subject_field = "tool_name"
+    subject_field: ClassVar[str | None] = "tool_name"
     tool_name: str = ""
     tool_input: dict[str, Any] = field(default_factory=dict)
     mcp_server: dict[str, Any] | None = None
@@ -96,14 +96,14 @@ class PermissionDenied(ToolEvent, frozen=True, kw_only=True, eq=False):
 class Setup(Event, frozen=True, kw_only=True, eq=False):
     """A project is being set up or maintained, before any session starts."""
 
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
     trigger: str = "init"
 
 
 class SessionStart(Event, frozen=True, kw_only=True, eq=False):
     """A session begins, or begins again after a resume, a clear or a compaction."""
 
-    subject_field = "source"
+    subject_field: ClassVar[str | None] = "source"
     source: str = "startup"
     model: str | None = None
     session_title: str | None = None
@@ -116,7 +116,7 @@ class SessionStart(Event, frozen=True, kw_only=True, eq=False):
 class SessionEnd(Event, frozen=True, kw_only=True, eq=False):
     """A session is over; nothing can be changed any more."""
 
-    subject_field = "reason"
+    subject_field: ClassVar[str | None] = "reason"
     reason: str = "other"
 
 
@@ -131,7 +131,7 @@ class UserPromptSubmit(Event, frozen=True, kw_only=True, eq=False):
 class UserPromptExpansion(Event, frozen=True, kw_only=True, eq=False):
     """A slash command or an MCP prompt is about to be expanded into the prompt it stands for."""
 
-    subject_field = "command_name"
+    subject_field: ClassVar[str | None] = "command_name"
     expansion_type: str = "slash_command"
     command_name: str = ""
     command_args: str = ""
@@ -151,7 +151,7 @@ class Stop(Event, frozen=True, kw_only=True, eq=False):
 class StopFailure(Event, frozen=True, kw_only=True, eq=False):
     """The turn ended because the model could not answer."""
 
-    subject_field = "error"
+    subject_field: ClassVar[str | None] = "error"
     error: str = "unknown"
     error_details: str | None = None
     last_assistant_message: str | None = None
@@ -160,7 +160,7 @@ class StopFailure(Event, frozen=True, kw_only=True, eq=False):
 class Notification(Event, frozen=True, kw_only=True, eq=False):
     """The user is being told something."""
 
-    subject_field = "notification_type"
+    subject_field: ClassVar[str | None] = "notification_type"
     message: str = ""
     title: str | None = None
     notification_type: str = ""
@@ -179,7 +179,7 @@ class MessageDisplay(Event, frozen=True, kw_only=True, eq=False):
 class PreCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation is about to be summarised to make room."""
 
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
     trigger: str = "manual"
     custom_instructions: str | None = field(default=None)
 
@@ -187,7 +187,7 @@ class PreCompact(Event, frozen=True, kw_only=True, eq=False):
 class PostCompact(Event, frozen=True, kw_only=True, eq=False):
     """The conversation was summarised."""
 
-    subject_field = "trigger"
+    subject_field: ClassVar[str | None] = "trigger"
     trigger: str = "manual"
     compact_summary: str = ""
 
@@ -196,7 +196,7 @@ class ModelSwitch(Event, frozen=True, kw_only=True, eq=False):
     """What both model-switch events carry; a matcher looks at the new model."""
 
     event_name = ""  # each of them has its own
-    subject_field = "to_model"
+    subject_field: ClassVar[str | None] = "to_model"
     from_model: str = ""
     to_model: str = ""
     requested_model: str | None = None
@@ -220,7 +220,7 @@ class ElicitationEvent(Event, frozen=True, kw_only=True, eq=False):
     """What both elicitation events carry; a matcher looks at the MCP server's name."""
 
     event_name = ""  # each of them has its own
-    subject_field = "mcp_server_name"
+    subject_field: ClassVar[str | None] = "mcp_server_name"
     mcp_server_name: str = ""
     mode: str | None = None
     elicitation_id: str | None = None
@@ -247,7 +247,7 @@ class ElicitationResult(ElicitationEvent, frozen=True, kw_only=True, eq=False):
 class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model is about to be asked; a matcher looks at its name."""
 
-    subject_field = "model"
+    subject_field: ClassVar[str | None] = "model"
     model: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
@@ -256,7 +256,7 @@ class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
 class PostModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model has answered; the agent has not acted on it yet."""
 
-    subject_field = "model"
+    subject_field: ClassVar[str | None] = "model"
     model: str = ""
     text: str = ""
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
@@ -272,7 +272,7 @@ class PreOutput(Event, frozen=True, kw_only=True, eq=False):
 class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
     """A subagent is about to start; `agent_id` and `agent_type` say which."""
 
-    subject_field = "agent_type"
+    subject_field: ClassVar[str | None] = "agent_type"
     agent_id: str = ""
     agent_type: str = ""
     description: str | None = None
@@ -281,7 +281,7 @@ class SubagentStart(Event, frozen=True, kw_only=True, eq=False):
 class SubagentStop(Event, frozen=True, kw_only=True, eq=False):
     """A subagent thinks it is done, or failed (`success`, `error`); a hook may send one that is done back to work."""
 
-    subject_field = "agent_type"
+    subject_field: ClassVar[str | None] = "agent_type"
     agent_id: str = ""
     agent_type: str = ""
     stop_hook_active: bool = False
@@ -324,7 +324,7 @@ class TaskCompleted(TaskEvent, frozen=True, kw_only=True, eq=False):
 class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
     """A settings file changed and is about to take effect."""
 
-    subject_field = "source"
+    subject_field: ClassVar[str | None] = "source"
     source: str = "project_settings"
     file_path: str | None = None
 
@@ -332,7 +332,7 @@ class ConfigChange(Event, frozen=True, kw_only=True, eq=False):
 class InstructionsLoaded(Event, frozen=True, kw_only=True, eq=False):
     """A file of instructions was read into the conversation."""
 
-    subject_field = "load_reason"
+    subject_field: ClassVar[str | None] = "load_reason"
     file_path: str = ""
     memory_type: str = "Project"
     load_reason: str = "session_start"
@@ -351,7 +351,7 @@ class CwdChanged(Event, frozen=True, kw_only=True, eq=False):
 class FileChanged(Event, frozen=True, kw_only=True, eq=False):
     """A watched file was changed, added or removed; a matcher looks at its base name."""
 
-    subject_field = "file_name"
+    subject_field: ClassVar[str | None] = "file_name"
     file_path: str = ""
     event: str = "change"
 
