@@ -10,7 +10,7 @@ from typing import Any
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
 from hookline.agent.session.session import Conversation, Session
-from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools
+from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools, failure
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
 from hookline.runners.prompt import understand
@@ -91,16 +91,13 @@ async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) ->
     """Only tools that change nothing are run: no hook judged these calls."""
     outputs = []
     for use in answer.tool_uses:
-        tool = tools.get(use.name)
-        if tool is None or not tool.read_only:
-            outputs.append(ToolOutput(use.id, _wrong(use), is_error=True))
-            continue
+        tool, result = tools.get(use.name), failure(_wrong(use))
         try:
-            result = await tool.run(tool.validate(use.input), env)
+            if tool is not None and tool.read_only:
+                result = await tool.run(tool.validate(use.input), env)
         except ToolInputInvalid as problem:
-            outputs.append(ToolOutput(use.id, str(problem), is_error=True))
-        else:
-            outputs.append(ToolOutput(use.id, result.content, result.is_error))
+            result = failure(str(problem))
+        outputs.append(ToolOutput(use.id, result.content, result.is_error))
     return User(tuple(outputs))
 
 

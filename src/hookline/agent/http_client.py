@@ -106,7 +106,8 @@ class HttpClient:
             raise ValueError(f"`{url}` has a space or a letter that HTTP does not know")
         extensions, named = {}, dict(headers)
         if address is not None:
-            named["host"] = place.authority
+            host = f"[{place.host}]" if ":" in place.host else place.host
+            named["host"] = host if place.port == PORTS[place.scheme] else f"{host}:{place.port}"
             extensions["sni_hostname"] = place.host
             host = f"[{address}]" if ":" in address else address
             url = parts._replace(netloc=f"{host}:{place.port}").geturl()
@@ -141,11 +142,6 @@ class Place(NamedTuple):
     scheme: str
     host: str
     port: int
-
-    @property
-    def authority(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def parse_address(url: str) -> tuple[SplitResult, Place]:

@@ -50,7 +50,13 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
     if alone:
         return _in_background(conversation, definition, given)
     with _closing(conversation):
-        return _told(conversation, given, await _work(conversation, given["prompt"]))
+        ending = await _work(conversation, given["prompt"])
+    problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
+    failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
+    content = [{"type": "text", "text": ending.text or problems or "(the agent said nothing)"}]
+    about = {"status": "failed" if failed else "completed", "prompt": given["prompt"]}
+    who = {"agentId": conversation.agent_id, "agentType": conversation.agent_type}
+    return ToolResult(content, {**about, **who, "content": content}, failed)
 
 
 def _conversation(
@@ -111,16 +117,6 @@ async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
 def _closing(conversation: Conversation) -> AbstractContextManager[object]:
     """Its transcript is closed when its work is over, however that ends."""
     return closing(conversation.transcript) if conversation.transcript is not None else nullcontext()
-
-
-def _told(conversation: Conversation, given: dict[str, Any], ending: TurnEnd) -> ToolResult:
-    problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
-    text = ending.text or problems or "(the agent said nothing)"
-    failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
-    about = {"status": "failed" if failed else "completed", "prompt": given["prompt"]}
-    who = {"agentId": conversation.agent_id, "agentType": conversation.agent_type}
-    content = [{"type": "text", "text": text}]
-    return ToolResult(content, {**about, **who, "content": content}, failed)
 
 
 # -- in the background -------------------------------------------------------------------------------------------

@@ -96,9 +96,10 @@ async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> Tur
         return TurnEnd(reason="tool_deferred", stop_reason="tool_deferred", deferred=deferred[-1], text="")
     outputs = [call.output for call in calls]
     conversation.add(User(tuple(outputs)))
-    responses = [call.result.response if call.result else None for call in calls]
-    conversation.session.output.results(outputs, responses, conversation.parent_tool_use_id)
-    for call in calls:
+    for call, output in zip(calls, outputs, strict=True):
+        response = call.result.response if call.result else None
+        parent = conversation.parent_tool_use_id
+        conversation.session.output.user(User((output,)), parent, tool_use_result=response)
         conversation.remind(*call.reminders)
     ending = next((call.ending for call in calls if call.ending), None)
     if ending is not None and ending.is_error:

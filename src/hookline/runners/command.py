@@ -63,7 +63,10 @@ class CommandRunner:
             return RunnerResult(reply=deny(f"hook `{hook.name}` {problem}"))  # whatever it does about other failures
 
     async def _run(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult | Reply:
-        check_folders(action, ctx)
+        for name in PLUGIN_FOLDERS:  # where no plugin brought the folder, a shell would run `/hook.sh`
+            named = f"${{{name}}}"
+            if named in action.command and name not in action.env and name not in ctx.env:
+                raise HookFailed(f"names `{named}`, and no plugin brought this hook; write the path itself")
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
         one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self.warm, environments=self._environments)
@@ -341,11 +344,3 @@ def new_env_file() -> Path:
     handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
     os.close(handle)
     return Path(name)
-
-
-def check_folders(action: Command, ctx: Context) -> None:
-    """Refuse a command that names a plugin's folder where no plugin brought it: a shell would run `/hook.sh`."""
-    for name in PLUGIN_FOLDERS:
-        named = f"${{{name}}}"
-        if named in action.command and name not in action.env and name not in ctx.env:
-            raise HookFailed(f"names `{named}`, and no plugin brought this hook; write the path itself")

@@ -66,7 +66,10 @@ class PolicyCache(Generic[T]):
         paths = sorted(path for path in map(Path, glob.glob(where, recursive=True)) if path.is_file())  # noqa: PTH207 - patterns may be absolute
         if not paths:
             raise HookFailed(f"found no policy file for `{pattern}`")
-        state = tuple((str(path), _identity(path)) for path in paths)
+        stats = ((path, path.stat()) for path in paths)  # what no edit leaves as it was, whatever the clock says
+        state = tuple(
+            (str(path), (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)) for path, now in stats
+        )
         kept = self._kept.get(where)
         if kept is None or kept[0] != state:
             # named from the folder that the pattern starts from, so that two of one name are two
@@ -78,12 +81,6 @@ class PolicyCache(Generic[T]):
     def forget(self, compiled: T) -> None:
         """Compile these policies again when they are next asked for."""
         self._kept = {where: kept for where, kept in self._kept.items() if kept[1] is not compiled}
-
-
-def _identity(path: Path) -> tuple[int, ...]:
-    """What no edit leaves as it was, whatever the clock says."""
-    now = path.stat()
-    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
 def _text(path: Path) -> str:
@@ -134,7 +131,14 @@ class CedarRunner:
         assert isinstance(action, Cedar)
         with unchanged(action, ctx):
             compiled, entities = self._cache.get(action.policies, ctx), _entities(action, ctx)
-        answer = _cedarpy().is_authorized(_request(event), compiled.policies, entities)
+        tool, name = event.tool_name, event.event_name
+        request = {
+            "principal": {"type": "Agent", "id": event.agent_type or "main"},
+            "action": {"type": "Action", "id": name},
+            "resource": {"type": "Tool", "id": tool} if tool else {"type": "Event", "id": name},
+            "context": _value(claude.event_object(event)),
+        }
+        answer = _cedarpy().is_authorized(request, compiled.policies, entities)
         errors = [str(error) for error in answer.diagnostics.errors]
         if errors:
             text = "; ".join(errors)
@@ -147,16 +151,6 @@ class CedarRunner:
         told = [f"policy `{policy}` forbids it" + (f": {reason}" if reason else "") for policy, reason in named]
         what = f"`{event.subject}` on {event.event_name}" if event.subject else event.event_name
         return RunnerResult(reply=deny("\n".join(told) or f"no policy permits {what}"))
-
-
-def _request(event: Event) -> dict[str, Any]:
-    tool = event.tool_name
-    return {
-        "principal": {"type": "Agent", "id": event.agent_type or "main"},
-        "action": {"type": "Action", "id": event.event_name},
-        "resource": {"type": "Tool", "id": tool} if tool else {"type": "Event", "id": event.event_name},
-        "context": _value(claude.event_object(event)),
-    }
 
 
 def _value(value: Any, *, exact: bool = False) -> Any:

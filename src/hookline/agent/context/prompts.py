@@ -53,8 +53,16 @@ async def submit(
     """
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
-    if name in COMMANDS:
-        return await _command(conversation, name, arguments)
+    if name in COMMANDS:  # the model reads of it with the next prompt, of a later run too
+        _settle(conversation)
+        output = await COMMANDS[name](conversation, arguments)
+        conversation.add_user(
+            "The user ran a command of the agent itself, which is not a request to you:\n"
+            f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
+            f"<local-command-stdout>{output}</local-command-stdout>"
+        )
+        conversation.deliver()
+        return TurnEnd(text=output)
     conversation.prompt_id = str(uuid4())
     conversation.session.policy.granted = NO_RULES
     verdict = await conversation.fire(UserPromptSubmit, prompt=prompt)
@@ -70,19 +78,6 @@ async def submit(
     if found:
         conversation.remind(f"`/{name}` is not a command of this session; read the message as a plain request.")
     return None
-
-
-async def _command(conversation: Conversation, name: str, arguments: str) -> TurnEnd:
-    """Do what a command of the agent itself does; the model reads of it with the next prompt, of a later run too."""
-    _settle(conversation)
-    output = await COMMANDS[name](conversation, arguments)
-    conversation.add_user(
-        "The user ran a command of the agent itself, which is not a request to you:\n"
-        f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
-        f"<local-command-stdout>{output}</local-command-stdout>"
-    )
-    conversation.deliver()
-    return TurnEnd(text=output)
 
 
 def _judged(conversation: Conversation, verdict: Verdict, prompt: str) -> TurnEnd | None:

@@ -148,12 +148,8 @@ def _globs(path: Path) -> tuple[str, ...] | None:
     if "rules" not in path.parts or not _readable(path):
         return None
     header = HEADER.match(path.read_text("utf-8", "replace"))
-    return _paths_of(header[1]) if header else None
-
-
-def _paths_of(header: str) -> tuple[str, ...] | None:
-    """`paths` of it: in brackets, one per line, or on one line with commas; too little to need a YAML library."""
-    found = re.search(r"^paths:[ \t]*(.*(?:\n[ \t]*-.*)*)", header, re.MULTILINE)
+    # in brackets, one per line, or on one line with commas: too little to need a YAML library
+    found = header and re.search(r"^paths:[ \t]*(.*(?:\n[ \t]*-.*)*)", header[1], re.MULTILINE)
     if not found:
         return None
     text = found[1].strip().removeprefix("[").removesuffix("]")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
-from hookline.agent.messages import Assistant, Result, ToolOutput, ToolUse, User, encode_block
+from hookline.agent.messages import Assistant, Result, ToolUse, User, encode_block
 from hookline.agent.session.transcript import now
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
@@ -72,10 +72,6 @@ class StreamOutput:
     def piece(self, event: dict[str, Any], parent: str | None) -> None:
         """A piece of an answer while the model says it, as the Messages API tells it."""
         self.say("stream_event", event=event, parent_tool_use_id=parent)
-
-    def results(self, outputs: list[ToolOutput], responses: list[Any], parent: str | None) -> None:
-        for output, response in zip(outputs, responses, strict=True):
-            self.user(User((output,)), parent, tool_use_result=response)
 
     def user(self, message: User, parent: str | None = None, **more: Any) -> None:
         """What was said on the user's side."""
