@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from typing import Any, Self
 
 from msgspec import structs
@@ -64,7 +65,7 @@ class Agent(SessionConfig):
         self.conversation: Conversation = Conversation(self.session, state, max_turns=self.max_turns)
         self._watcher = FileWatcher(self.conversation)
         self.session.watch = self._watcher.add
-        state.jobs.on_done = self._command_finished
+        state.jobs.on_done = partial(_command_finished, self.session)
         self._lent = agent_services(self.session, self.conversation)
         lend_services(self.session.hooks, self._lent)
         #: what the calls came to that the run before left to this one
@@ -92,7 +93,7 @@ class Agent(SessionConfig):
         `origin` says where the prompt comes from; the result says so, too.
         """
         await self.start()
-        return await self._guarded(self._prompted(prompt, blocks, mentions=mentions), origin)
+        return await self._guarded(_prompted(self.conversation, prompt, blocks, mentions=mentions), origin)
 
     async def stream(self, prompt: str) -> AsyncIterator[Note]:
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
@@ -134,7 +135,7 @@ class Agent(SessionConfig):
         await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
-            await self._guarded(self._prompted(first))
+            await self._guarded(_prompted(self.conversation, first))
 
     async def aclose(self, reason: str = "other") -> None:
         """End the session: SessionEnd fires, then everything the session started is ended. Safe to call twice."""
@@ -175,7 +176,7 @@ class Agent(SessionConfig):
     async def react(self) -> Result:
         """React to what happened in the background: it is a prompt that no person typed."""
         prompt = await self.session.inbox.get()
-        return await self._guarded(self._prompted(prompt), {"kind": "task-notification"})
+        return await self._guarded(_prompted(self.conversation, prompt), {"kind": "task-notification"})
 
     async def _guarded(
         self, work: Coroutine[Any, Any, tuple[TurnEnd, int]], origin: dict[str, Any] | None = None
@@ -226,7 +227,7 @@ class Agent(SessionConfig):
                 ending = await call_tools(self.conversation, left)
             finally:
                 self.caught_up.set()
-            return (ending, 0) if ending else await self._prompted(hook_messages.CONTINUE)
+            return (ending, 0) if ending else await _prompted(self.conversation, hook_messages.CONTINUE)
 
         self.finished = await self._guarded(make_calls())
 
@@ -257,23 +258,24 @@ class Agent(SessionConfig):
         wanted = deferred(self.conversation.transcript.path) if self.conversation.transcript else set()
         return any(use.id in wanted for use in unanswered(self.conversation.messages))
 
-    async def _prompted(
-        self, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
-    ) -> tuple[TurnEnd, int]:
-        ending = await submit(self.conversation, prompt, blocks, mentions=mentions)
-        return await run_turn(self.conversation) if ending is None else (ending, 0)
-
-    def _command_finished(self, job: Job) -> None:
-        """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
-        if job.status != "killed":
-            summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
-            text = hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}")
-            self.session.inbox.put(text)
-
     @property
     def messages(self) -> tuple[Message, ...]:
         """What was said so far."""
         return tuple(self.conversation.messages)
+
+
+async def _prompted(
+    conversation: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
+) -> tuple[TurnEnd, int]:
+    ending = await submit(conversation, prompt, blocks, mentions=mentions)
+    return await run_turn(conversation) if ending is None else (ending, 0)
+
+
+def _command_finished(session: Session, job: Job) -> None:
+    """A background command is over: the agent hears of it as a prompt, unless it was ended on purpose."""
+    if job.status != "killed":
+        summary = f'Background command "{job.description or job.command}" {job.status} (exit code {job.exit_code})'
+        session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
 
 
 def _cut_short(conversation: Conversation, said: int) -> tuple[TurnEnd, int]:
