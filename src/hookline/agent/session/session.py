@@ -174,31 +174,34 @@ class Session:
         self.project_dir: str = os.path.realpath(config.cwd or Path.cwd())
         self.hooks: HookSet = Hooks(project_dir=self.project_dir) if config.hooks is None else config.hooks
         mode = Mode(config.permission_mode)
-        self.policy = PermissionPolicy(config.rules, mode, config.dirs, config.can_use_tool)
-        self.output = StreamOutput(self.id)
+        self.policy: PermissionPolicy = PermissionPolicy(config.rules, mode, config.dirs, config.can_use_tool)
+        self.output: StreamOutput = StreamOutput(self.id)
         # what a host, a setting or a model may change while the session runs
-        self.model, self.system, self.effort = config.model, config.system, config.effort
+        self.model: Model = config.model
+        self.system: tuple[str, ...] = config.system
+        self.effort: str | None = config.effort
         self.environ: Mapping[str, str] = dict(os.environ if config.environ is None else config.environ)
         self.tools: dict[str, Tool] = dict(default_tools() if config.tools is None else config.tools)
-        self.agents, self.skills = dict(config.agents or {}), dict(config.skills or {})
+        self.agents: dict[str, AgentDefinition] = dict(config.agents or {})
+        self.skills: dict[str, Skill] = dict(config.skills or {})
         self.active_skills: set[str] = set()
         #: where the answer goes if it is to have a form
-        self.structured = None if config.schema is None else StructuredOutput(config.schema)
-        if self.structured is not None:
-            self.tools[StructuredOutput.name] = self.structured
+        self.structured: StructuredOutput | None = None
+        if config.schema is not None:
+            self.tools[StructuredOutput.name] = self.structured = StructuredOutput(config.schema)
         #: asks the host for what an MCP server wants to know
         self.elicit: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None
         #: told of more files that FileChanged hooks want watched
         self.watch: Callable[[Iterable[str]], None] = lambda _: None
-        self.inbox = Inbox()
+        self.inbox: Inbox = Inbox()
         #: subagents at work in the background, the names of the teammates among them, and all conversations in use
         self.working: set[asyncio.Task[None]] = set()
         self.teammates: set[str] = set()
         self.talks: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
         #: what was used, of each model too, and seconds spent waiting for it
-        self.usage = Usage()
+        self.usage: Usage = Usage()
         self.spent: dict[str, Usage] = {}
-        self.asked_for = 0.0
+        self.asked_for: float = 0.0
         self.denials: list[dict[str, Any]] = []
 
     @property

@@ -54,7 +54,7 @@ class Transcript:
             self._fd = private(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
         except OSError as problem:
             raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
-        self.locked = True
+        self.locked: bool = True
         try:  # the system frees the lock when the process ends, however it ends
             lock_now(self._fd)
         except OSError:

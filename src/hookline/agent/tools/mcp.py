@@ -66,7 +66,8 @@ class McpServers:
     """All the session's servers."""
 
     def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
-        self.servers = {name: McpServer(name, config, environ) for name, config in configs.items()}
+        made = {name: McpServer(name, config, environ) for name, config in configs.items()}
+        self.servers: dict[str, McpServer] = made
         self.failures: dict[str, McpError] = {}
         self._environ = environ
 
@@ -110,7 +111,9 @@ class McpServer:
     def __init__(
         self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ, ask: AskHost | None = None
     ) -> None:
-        self.name, self.config, self._environ, self._ask = name, config, environ, ask
+        self.name = name
+        self.config = config
+        self._environ, self._ask = environ, ask
         self.env: ToolEnv | None = None  # of the call under way: who to ask when the server elicits
         self._client: Any = None
         self._holder: asyncio.Task[None] | None = None

@@ -86,7 +86,9 @@ class Shell:
         env_files: Sequence[Path] = (),
         held: tuple[Policy, WarmStarter] | None = None,
     ) -> None:
-        self.command, self.cwd, self._held = command, cwd, held
+        self.command = command
+        self.cwd = cwd
+        self._held = held
         self._marker = new_marker()
         self._environ = {**environ, MARKER: "/".join(filter(None, (environ.get(MARKER), self._marker)))}
         self._env_files = env_files
