@@ -87,7 +87,8 @@ class FlowHooks:
     """The hooks of the guard: prompts and results are kept, calls are judged by them."""
 
     def __init__(self, config: FlowConfig, state: str | Path | Literal[False] | None) -> None:
-        self.config, self._state = config, state
+        self.config: FlowConfig = config
+        self._state = state
         self._open = lru_cache(_MOST_SESSIONS)(lambda _session, path: FlowStore(path))
         self._lock = threading.Lock()
 
