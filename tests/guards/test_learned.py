@@ -28,6 +28,7 @@ POLICY = LearnedPolicy(
         CommandRule("git commit", ("-m", "-m TEXT"), last=TODAY),
         CommandRule("python -m pytest", ("-q",), (), ("tests",), last=TODAY),
         CommandRule("npm run build", last=TODAY),
+        CommandRule("git restore", folders=(".",), last=TODAY),
         CommandRule("rm", exact=("rm -rf build",), last=TODAY),
         CommandRule("sed", ("-n", "-n SCRIPT"), ("SCRIPT",), ("pkg",), last=TODAY),
         CommandRule("npx tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
@@ -64,7 +65,7 @@ def test_what_is_named_is_allowed() -> None:
         "node ./tools/a.js",
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
-        "./tool sync", f"{PROJECT}/tool sync", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
+        "./tool sync", f"{PROJECT}/tool sync", "git restore pkg/a.go", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
     ):  # fmt: skip
         assert allowed(line), line
 
@@ -95,7 +96,9 @@ def test_what_is_not_named_is_not() -> None:
         "sqlite3 -init x lib/a.db .tables",
         "find pkg | grep '' list.txt | xargs cat", "find pkg | head list.txt | xargs cat",
         "find pkg | sort < l | xargs cat",
-        "find pkg | cat list.txt | xargs cat", "git commit -m $(cat pkg/x)", "git commit -m x$(cat pkg/x)",
+        "find pkg | cat list.txt | xargs cat", "git commit -m $(cat pkg/x)", "git commit -m \"$(cat .env)\"",
+        "git commit -m \"$(cat <<EOF\n$(cat .env)\nEOF\n)\"", "git restore .", "cd pkg && git restore ..",
+         "git commit -m x$(cat pkg/x)",
         "awk 1 /etc/passwd", "sqlite3 lib/a.db 'DROP TABLE x'", "sqlite3 lib/a.db '.shell id'",
         "sqlite3 /tmp/a 'SELECT 1'",
         "sqlite3 lib/a.db \"SELECT writefile('x', 'y')\"", "node tools/b.js", "node -r ./x tools/a.js",

@@ -36,7 +36,7 @@ from hookline.guards.learned_words import (
     URL,
     Position,
     head_of,
-    is_quoted,
+    is_spelt_out,
     kind_of,
     known_parts,
     origin_of,
@@ -74,7 +74,7 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether every word of a command is one that the rule names."""
-        if part.stdin is not None or (part.unknown and (self.exact or not is_quoted(part))):
+        if part.stdin is not None or (part.unknown and (self.exact or not is_spelt_out(part))):
             return False
         head = () if self.exact else self._head(part, bases, folders)
         named = whole(part) in self.exact if self.exact else bool(head)
@@ -104,9 +104,7 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         kind = kind_of(word.text, self.run)
         if word.is_glob and kind_of(word.text.replace("*", "x")) is PATH and self.run != "rm":
             return (not prefix or f"{prefix}{PATH}" in known) and all(
-                below(path, base, self.folders, folders)
-                for base in bases
-                for path in _matched(word.text, base, folders)
+                self._holds(path, base, folders) for base in bases for path in _matched(word.text, base, folders)
             )
         if kind is PATH and word.text != os.devnull:
             if f"{prefix}{word.text}" in known:
@@ -114,13 +112,18 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             return (
                 (not prefix or f"{prefix}{PATH}" in known)
                 and not word.is_glob
-                and all(below(word.text, base, self.folders, folders) for base in bases)
+                and all(self._holds(word.text, base, folders) for base in bases)
             )
         if f"{prefix}{word.text}" in known or f"{prefix}{TEXT}" in known:
             return True
         if kind is URL:
             return origin_of(word.text) in known
         return not word.is_glob and kind is not None and f"{prefix}{kind}" in known
+
+    def _holds(self, word: str, base: str, folders: WorkingFolders) -> bool:
+        """Whether a path lies in one of the rule's folders; the whole project does not, it has to be named."""
+        is_all = absolute(join(base, word), folders.cwd, folders.home) == folders.dirs[0]
+        return not is_all and below(word, base, self.folders, folders)
 
 
 class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -31,16 +31,12 @@ _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
 """`github.com/owner/name` is not a file, though it looks like one."""
 _NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_URL = re.compile(r"((?:https?://[\w.-]+|localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
-_PROSE = ("-m", "--message", "-am", "-t", "--title", "-b", "--body")
-_TEXTS = {
-    "git commit": _PROSE[:3],
-    "git tag": ("-m",),
-    "git stash": ("-m",),
-    "gh pr": _PROSE[3:],
-    "gh issue": _PROSE[3:],
-}
+_URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
+"""An address on this machine: what is said to it goes nowhere else."""
+_TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
+          "gh issue": ("--title",)}  # fmt: skip
 """Options whose value is prose, whatever it says."""
+_HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
 _PLAIN = re.compile(r"[\w./~:@+,-]+")
 _RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
@@ -240,9 +236,10 @@ def _leading_names(words: Sequence[str]) -> int:
     return plain.index(False) if False in plain else len(plain)
 
 
-def is_quoted(part: SimpleCommand) -> bool:
-    """Whether each word that is known only later stands in quotes, and so is one word whatever it becomes."""
-    return all(f'"{part.words[at]}"' in part.raw for at in part.unknown)
+def is_spelt_out(part: SimpleCommand) -> bool:
+    """Whether each word that an expansion makes is the text of a here-document: `"$(cat <<'EOF' … EOF)"`."""
+    words = [part.words[at] for at in part.unknown]
+    return all(f'"{word}"' in part.raw and _HERE_DOCUMENT.fullmatch(word) for word in words)
 
 
 def whole(part: SimpleCommand) -> str:

@@ -31,7 +31,7 @@ from hookline.guards.learned_words import (
     URL,
     head_of,
     is_prose,
-    is_quoted,
+    is_spelt_out,
     kind_of,
     known_parts,
     origin_of,
@@ -235,7 +235,7 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         if (
             part.stdin is not None
             or not part.words
-            or not is_quoted(part)
+            or not is_spelt_out(part)
             or not all(is_prose(" ".join(words), option) for option in unknown)
         ):
             continue
