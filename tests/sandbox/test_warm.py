@@ -79,6 +79,18 @@ def test_if_its_process_was_killed_another_one_is_started(starter: WarmStarter, 
     assert start(starter, folder, "exit 4").exit_code() == 4
 
 
+def test_a_crew_that_outlives_the_process_that_forked_it_starts_the_line(starter: WarmStarter, folder: Path) -> None:
+    line = start(starter, folder, "true")
+    line.exit_code()
+    assert starter.process is not None
+    children = Path(f"/proc/{starter.process.pid}/task/{starter.process.pid}/children")
+    until(lambda: {*children.read_text().split()} - {str(line.pid)} != set())  # the next crew
+    starter.process.kill()
+    starter.process.wait()
+
+    assert start(starter, folder, "exit 4").exit_code() == 4
+
+
 def test_a_line_has_the_descriptors_it_was_given_and_no_others(starter: WarmStarter, folder: Path) -> None:
     """Nothing of the crew that starts it, which would be a way out."""
     with (folder / "third").open("wb") as third:

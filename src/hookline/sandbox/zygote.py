@@ -163,7 +163,7 @@ class _WaitingCrew:
         line = confined_line.ConfinedLine(
             policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead, devices=devices
         )
-        with suppress(BrokenPipeError):  # the owner has let go of its lines, and there will be no next one
+        with suppress(ConnectionError):  # there will be no next line: what forks the crews was let go, or killed
             self._crews.note(template.TAKEN, b"", _note(policy.read, line.hidden.outside, line.hidden.shown))
         gc.enable()
         return line
