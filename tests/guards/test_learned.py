@@ -141,7 +141,7 @@ def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
 def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
     """A folder of scripts, an origin, a file outside: each is learned from three uses, and nothing wider with it."""
     lines = [
-        *(f"python {PROJECT}/scripts/{name}.py" for name in "abc"),
+        *(f"python {PROJECT}/scripts/{name}.py" for name in "abc"), *(f"python {name}.py" for name in "abc"),
         *(f"curl -s localhost:3000/{at}" for at in range(3)),
         *(f"rm src/{name}.py" for name in "abc"), *(f"git show {at}a1b2c3d" for at in range(3)),
         *(f"cat ~/.config/tool/{name}.toml" for name in "abc"), *["grep x ~/.tool/state.json"] * 3, *["ls /"] * 5,
@@ -153,8 +153,9 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
 
     assert policy.read == ("~/.config/tool", "~/.tool/state.json")
     for line, expected in (
-        ("python scripts/d.py", True), ("python other/d.py", False), ("curl -s localhost:3000/9", True),
-        ("curl -s localhost:3001/9", False), ("rm src/d.py", True), ("rm src/.env", False), ("rm -r src/d", False),
+        ("python scripts/d.py", True), ("python other/d.py", False), ("python d.py", False),
+        ("curl -s localhost:3000/9", True), ("curl -s localhost:3001/9", False),
+        ("rm src/d.py", True), ("rm src/.env", False), ("rm -r src/d", False),
         ("cat ~/.config/tool/d.toml", True), ("cat ~/.config/other", False), ("tail ~/.tool/state.json", True),
         ("cat ~/.tool/x", False), ("cat ~/.aws/sso/cache/x", False), ("cat /etc/passwd", False),
     ):  # fmt: skip

@@ -241,8 +241,8 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
             continue
         head = run_of(words, row[1], folders)
         (heads[head] if head else wholes[part.name]).append(row)
-    for run in [run for run in heads if run.partition(" ")[2].startswith("./")]:
-        heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder
+    for run in [run for run in heads if run.count("/") > 1 and run.partition(" ")[2].startswith("./")]:
+        heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder below the project
     for head, found in sorted(heads.items()):
         seen = sum(row[2] for row in found)
         varied = len({head_of(row[0])[1] for row in found}) if head.endswith("/") else seen

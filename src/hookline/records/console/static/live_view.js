@@ -90,7 +90,7 @@ class LiveView {
   }
 
   clearButton() {
-    return h("button", { type: "button", class: "link", onclick: () => this.go("live", {}) }, "Clear all filters");
+    return h("button", { type: "button", class: "link", onclick: () => this.clear() }, "Clear all filters");
   }
 
   async choose(row) {
@@ -263,13 +263,18 @@ class LiveView {
     this.typing = setTimeout(() => this.set({ text: this.search.value.trim() }, { keep: true }), 250);
   }
 
+  clear() {
+    this.asked = {};
+    this.go("live", {});
+  }
+
   async set(changed, { keep = false } = {}) {
     const asked = Object.fromEntries(Object.entries({ ...this.asked, ...changed }).filter(([, value]) => value !== "" && value !== undefined));
+    this.asked = asked; // before the view is drawn again: the next filter may be chosen until then
     if (!keep) {
       this.go("live", asked);
       return;
     }
-    this.asked = asked;
     this.address();
     this.stop?.();
     await Promise.all([this.load(), this.refreshCounts()]);
