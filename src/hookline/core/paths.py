@@ -33,4 +33,7 @@ def inside(path: str, folder: str) -> bool:
 
 def inside_any(path: str, folders: "Iterable[str]") -> bool:
     """Whether an absolute path is one of the folders or lies in one."""
-    return any(inside(path, folder) for folder in folders)
+    for folder in folders:  # noqa: SIM110 - a loop: every step of every path that a guard judges comes here
+        if path == folder or path.startswith(folder.rstrip("/") + "/"):
+            return True
+    return False

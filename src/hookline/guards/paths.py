@@ -31,7 +31,7 @@ from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
-from hookline.guards.tool_inputs import paths_in, texts_of
+from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, ask, deny, rewrite, stop
 from hookline.sandbox.places import holds_secrets, known_places
 from hookline.sandbox.policy import Policy
@@ -146,9 +146,13 @@ class StayInside(msgspec.Struct, eq=False):
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
         confined = sandboxing.applies_to(event, self.confine)
-        texts = [sandboxing.line_of(event)] if confined else [line.text for line in shell_lines(event)]
-        judge_lines = self._judge_held if confined else self._judge_lines
-        line = await run_off_loop(texts, lambda: judge_lines(event, fence), disk=not confined)
+        if confined:
+            texts = [sandboxing.line_of(event)]
+            line = await run_off_loop(texts, lambda: self._judge_held(event, fence))
+        else:
+            lines = shell_lines(event)
+            texts = [line.text for line in lines]
+            line = await run_off_loop(texts, lambda: self._judge_lines(lines, line_folder(event), fence), disk=True)
         if line is not None or doubt is not None:
             return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
         if confined:
@@ -170,7 +174,8 @@ class StayInside(msgspec.Struct, eq=False):
 
     def _secret_in(self, line: str, cwd: str) -> str:
         found = reads_of(line)
-        return self._secret([*found.mentioned, *(file.path for file in found.files)], cwd)
+        files = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
+        return self._secret([path for path in files if path != "."], cwd)  # a folder is not one of the files
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Ask about a text that is the name of something on this machine, whatever its argument is called."""
@@ -204,9 +209,8 @@ class StayInside(msgspec.Struct, eq=False):
             del self.begun[next(iter(self.begun))]
         return self.begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
-    def _judge_lines(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        cwd = line_folder(event)
-        answers = [self._judge_line(line.text, cwd, fence) for line in shell_lines(event) if line.certain]
+    def _judge_lines(self, lines: Sequence[Line], cwd: str, fence: Fence) -> Reply | None:
+        answers = [self._judge_line(line.text, cwd, fence) for line in lines if line.certain]
         return max((each for each in answers if each), key=lambda each: each.decision, default=None)
 
     def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:

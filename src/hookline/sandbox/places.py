@@ -37,6 +37,7 @@ _VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFI
 """Variables that move such a place."""
 _HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CARGO_HOME")
 """Variables that move many."""
+_MOVING = (*_VARIABLES, *_HOMES)
 _known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 SHARED = ("/tmp", "/var/tmp")
 """Folders that all programs put something into: a line has a temporary folder of its own."""
@@ -75,7 +76,7 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
 
 def known_places(environ: Mapping[str, str]) -> dict[str, str]:
     """Every place of this user's, there or not, with the text that a file must hold to count, for `holds_secrets`."""
-    moving = tuple([(name, value) for name in (*_VARIABLES, *_HOMES) if (value := environ.get(name))])
+    moving = tuple([(name, value) for name in _MOVING if (value := environ.get(name))])
     if moving not in _known:  # the environment of a process hardly changes, and every line asks
         _known.clear()
         _known[moving] = {place.rstrip("/"): text for place, text in reversed([*_rows(dict(moving))])}
