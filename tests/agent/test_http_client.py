@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.agent.http_client import HttpClient
+from hookline.agent.http_client import HttpClient, read_body
 
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -61,7 +61,7 @@ def saying(*answers: bytes) -> tuple[Handle, list[bytes]]:
 
 async def fetched(client: HttpClient, url: str, most: int = 1 << 20) -> tuple[int, bytes]:
     async with client.exchange("GET", url, {}) as answer:
-        return answer.status, await answer.read(most)
+        return answer.status_code, await read_body(answer, most)
 
 
 BODIES = {
@@ -214,7 +214,7 @@ async def test_plain_http_is_asked_of_the_proxy_itself(monkeypatch: pytest.Monke
 
 
 def test_a_model_is_asked_without_the_official_sdk() -> None:
-    """Two of them are loaded for models that need them only."""
+    """They take longer to import than many an answer."""
     script = (
         "import asyncio, sys\nfrom hookline.agent.factory import make\nfrom hookline.agent.models import choose\n"
         "from hookline.agent.stream_json.host_session import PROBE\n"

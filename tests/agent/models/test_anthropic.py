@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hookline.agent.messages import Assistant, Raw, Reminder, Text, ToolOutput, ToolUse, Usage, User
-from hookline.agent.models.anthropic import DEFAULT_RETRIES, Anthropic, _pause, encode_messages
+from hookline.agent.models.anthropic import DEFAULT_RETRIES, Anthropic, encode_messages
 from hookline.agent.models.base import ModelRequest, ToolSpec
+from hookline.agent.models.stream import _pause
 from hookline.errors import ModelError
 from tests.agent.loopback import Answer, Loopback, message, refused, serving, sse, text_block, tool_block
 

@@ -1,4 +1,4 @@
-"""Chat completions through the official SDK, against real sockets."""
+"""Chat completions, against real sockets."""
 
 from __future__ import annotations
 

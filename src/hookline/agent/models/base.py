@@ -8,10 +8,12 @@ or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import msgspec
 from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Message, ToolUse, Usage
@@ -84,23 +86,6 @@ class Model(Protocol):
         ...
 
 
-# -- which of the known kinds of failure an HTTP answer is; those are the kinds a StopFailure event can carry -----
-
-
-#: kind → the words that servers have for it, and the statuses; their word counts before the number
-KINDS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    "authentication_failed": (("authentication_error", "permission_error"), (401, 403)),
-    "billing_error": (("billing_error", "insufficient_quota"), (402,)),
-    "rate_limit": (("rate_limit_error",), (429,)),
-    "overloaded": (("overloaded_error",), (529,)),
-    "model_not_found": (("not_found_error", "model_not_found"), (404,)),
-    "invalid_request": (("invalid_request_error", "request_too_large"), (400, 413, 422)),
-    "server_error": (("timeout_error", "server_error"), ()),
-}
-BY_WORD = {word: kind for kind, (words, _) in KINDS.items() for word in words}
-BY_STATUS = {status: kind for kind, (_, statuses) in KINDS.items() for status in statuses}
-
-
 def api_error(
     status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, model: str = ""
 ) -> ModelError:
@@ -108,49 +93,20 @@ def api_error(
     inner = body.get("error", body) if isinstance(body, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else {"message": str(inner)}
     # OpenAI's servers name the finer reason in `code` (`insufficient_quota`), Anthropic's in `type`
-    words = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
-    by_status = BY_STATUS.get(status or 0) or ("server_error" if (status or 0) >= 500 else "unknown")
-    kind = next((BY_WORD[word] for word in words if word in BY_WORD), by_status)
+    words = (str(inner.get("code")), str(inner.get("type")), str(status))
+    usual = "server_error" if (status or 0) >= 500 else "unknown"
+    kind = next((TABLE.failures[word] for word in words if word in TABLE.failures), usual)
     said = inner.get("message") or "the server gave no reason"
-    name = f"model `{model}`: " if model else ""
-    return ModelError(f"{name}HTTP {status}: {said}", kind, status=status, retry_after=retry_after(headers or {}))
+    return ModelError(
+        f"model `{model}`: HTTP {status}: {said}", kind, status=status, retry_after=_retry_after(headers or {})
+    )
 
 
-TRANSPORTS = ("httpx", "httpcore", "h11", "anyio", "aiohttp")
-"""What the official SDKs let through from their HTTP libraries while a body is being read."""
-
-
-@contextmanager
-def model_errors(sdk: Any, model: str) -> Iterator[None]:
-    """Whatever goes wrong while an official SDK asks a model is raised as a `ModelError`."""
-    try:
-        yield
-    except sdk.APIStatusError as problem:
-        raise api_error(problem.status_code, problem.body, problem.response.headers, model=model) from problem
-    except sdk.APIError as problem:
-        raise ModelError(f"model `{model}`: {_cause(problem)}", "server_error") from problem
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise ModelError(f"model `{model}`: the answer makes no sense: {problem}", "server_error") from problem
-    except Exception as problem:
-        if not type(problem).__module__.startswith(TRANSPORTS):
-            raise
-        raise ModelError(f"model `{model}`: the connection broke: {_cause(problem)}", "server_error") from problem
-
-
-def _cause(problem: BaseException) -> str:
-    """The innermost reason, which is the one that says something."""
-    while problem.__cause__ is not None:
-        problem = problem.__cause__
-    return str(problem) or type(problem).__name__
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds the server asks us to wait, if it does so in seconds."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
+        with suppress(KeyError, ValueError):
             return max(0.0, float(headers[name]) / scale)
-        except (KeyError, ValueError):
-            continue
     return None
 
 
@@ -159,36 +115,35 @@ class Price(NamedTuple):
 
     tokens_in: float
     tokens_out: float
-    window: int = 200_000
-    longest: int = 32_000
+    window: int
+    longest: int
 
 
-#: the first pattern that is found in a model's name holds; versions first, families after them
-PRICES: tuple[tuple[str, Price], ...] = (
-    (r"opus-5-5", Price(4, 20, 1_000_000, 128_000)),
-    (r"opus-5", Price(5, 25, 1_000_000, 64_000)),
-    (r"opus-4-[5-9]", Price(5, 25)),
-    (r"opus", Price(15, 75)),
-    (r"fable", Price(10, 50, 1_000_000, 64_000)),
-    (r"sonnet-5-5", Price(2, 10, 1_000_000, 128_000)),
-    (r"sonnet-5", Price(2, 10, 1_000_000, 64_000)),
-    (r"sonnet", Price(3, 15)),
-    (r"haiku-5", Price(0.1, 0.5, 1_000_000, 128_000)),
-    (r"haiku-4", Price(1, 5)),
-    (r"3-5-haiku|haiku-3-5", Price(0.8, 4)),
-    (r"haiku", Price(0.25, 1.25)),
-)
-UNKNOWN = Price(0, 0)
-#: a token written to the cache, or read from it, costs so much of one that was read again
-WRITTEN, READ = 1.25, 0.1
-MILLION = 1_000_000
+class ModelTable(Struct):
+    """What is known of models: `models.json`.
+
+    Words for a model (`opusplan` plans with another one, and everything else is done by this), the variables that say
+    which one a word means, prices by a pattern that is found in a model's name (the first one holds: versions first,
+    families after them), and the kind of failure behind a server's word or status, as a StopFailure event carries it.
+    """
+
+    aliases: dict[str, str]
+    stated: dict[str, str]
+    prices: list[tuple[str, Price]]
+    failures: dict[str, str]
+
+
+TABLE = msgspec.json.decode(Path(__file__).with_name("models.json").read_bytes(), type=ModelTable)
+PRICES = TABLE.prices
+UNKNOWN = Price(0, 0, 200_000, 32_000)
+WRITTEN, READ = 1.25, 0.1  # what a token written to the cache, or read from it, costs of one that was read again
 
 
 def cost_of(model: str, usage: Usage) -> float:
     """US dollars."""
     price = _price(model)
     read = usage.input_tokens + WRITTEN * usage.cache_creation_input_tokens + READ * usage.cache_read_input_tokens
-    return (read * price.tokens_in + usage.output_tokens * price.tokens_out) / MILLION
+    return (read * price.tokens_in + usage.output_tokens * price.tokens_out) / 1_000_000
 
 
 def has_price(model: str) -> bool:

@@ -5,25 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from hookline.agent.models.base import Model
+from hookline.agent.models.base import TABLE, Model
 from hookline.errors import ModelError
 
-ALIASES = {
-    "best": "claude-opus-5-5",
-    "default": "claude-opus-5-5",
-    "haiku": "claude-haiku-5-5",
-    "opus": "claude-opus-5-5",
-    "opusplan": "claude-sonnet-5-5",
-    "sonnet": "claude-sonnet-5-5",
-}
-"""Words for a model; `opusplan` plans with another one, and everything else is done by this."""
-#: variables that say which model such a word means
-STATED = {
-    "default": "ANTHROPIC_DEFAULT_MODEL",
-    "haiku": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-    "opus": "ANTHROPIC_DEFAULT_OPUS_MODEL",
-    "sonnet": "ANTHROPIC_DEFAULT_SONNET_MODEL",
-}
 DEFAULT = "default"
 #: a longer context window, which a model has or has not: the word is not part of its name
 WINDOW = "[1m]"
@@ -38,7 +22,7 @@ def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:
     provider, _, name = wanted.partition(":")
     if provider in PROVIDERS:
         return PROVIDERS[provider](name, environ)
-    if "claude" in wanted or wanted.removesuffix(WINDOW) in ALIASES:  # `us.anthropic.claude-…-v1:0` is one name
+    if "claude" in wanted or wanted.removesuffix(WINDOW) in TABLE.aliases:  # `us.anthropic.claude-…-v1:0` is one name
         return _anthropic(wanted, environ)
     known = "`scripted:turns.json`, `anthropic:MODEL` or `openai:MODEL`"
     raise ModelError(f"unknown model `{spec}`; write {known}", "model_not_found")
@@ -47,7 +31,7 @@ def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:
 def resolve(name: str, environ: Mapping[str, str] = os.environ) -> str:
     """The name of the model that a word such as `sonnet` or `opus[1m]` means; other names stay as they are."""
     word = name.removesuffix(WINDOW) or DEFAULT
-    return environ.get(STATED.get(word, "")) or ALIASES.get(word, word)
+    return environ.get(TABLE.stated.get(word, "")) or TABLE.aliases.get(word, word)
 
 
 def _scripted(name: str, _environ: Mapping[str, str]) -> Model:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, User, decode_block, decode_usage
 from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
-from hookline.agent.models.stream import AnswerStream
+from hookline.agent.models.stream import answer_events
 from hookline.errors import ModelError
 
 DEFAULT_USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -65,7 +64,6 @@ class Scripted:
     name: str = "scripted"
     requests: list[ModelRequest] = field(default_factory=list)
     _at: dict[str, int] = field(default_factory=dict)
-    _serial: Iterable[int] = field(default_factory=lambda: count(1))
 
     @classmethod
     def of(cls, *turns: Mapping[str, Any] | str, lanes: Mapping[str, Any] | None = None) -> Scripted:
@@ -85,8 +83,8 @@ class Scripted:
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
         """The next turn of the lane that claims the request."""
-        serial = next(iter(self._serial))
         self.requests.append(request)
+        serial = len(self.requests)
         turn = self._next(request)
         if turn.delay:
             await asyncio.sleep(turn.delay)
@@ -94,7 +92,8 @@ class Scripted:
             raise api_error(turn.status, turn.error or {"error": {"message": "scripted"}}, model=self.name)
         message = answer(turn, serial, request.model or self.name)
         if on_event:
-            AnswerStream(on_event).whole(message)
+            for event in answer_events(message):
+                on_event(event)
         return ModelResponse(message=message)
 
     def _next(self, request: ModelRequest) -> Turn:

@@ -1,20 +1,29 @@
-"""The events of a streamed Messages API answer, put together (no I/O).
+"""A model behind a server that streams its answer: asked over HTTP, and again where that may help.
 
-Each event is a mapping as the API sends it. `Answer.feed` takes them one by one, `Answer.done` is the whole message. An
-answer that breaks off, or whose events make no sense, is a `ModelError`. `AnswerStream` goes the other way: what some
-other model says, as such events.
+`StreamedAnswer` puts the events of a Messages API answer together, each a mapping as the API sends it; `answer_events`
+goes the other way. An answer that breaks off, or whose events make no sense, is a `ModelError`.
+
+A request that failed before its first word is made again (`x-should-retry`, `retry-after`, else growing pauses). Later,
+the error is told. The official SDKs take over a second to import, longer than many an answer: none is needed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from hookline.agent.messages import Assistant, Block, Raw, Text, ToolUse, decode_block, decode_usage, encode_block
-from hookline.agent.models.base import api_error
+from hookline.agent.http_client import HttpClient, read_body
+from hookline.agent.messages import Assistant, Block, Text, ToolUse, Usage, decode_block, decode_usage, encode_block
+from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
 from hookline.errors import ModelError
+
+if TYPE_CHECKING:
+    import httpx2
 
 #: delta type → the field of the delta, which is also the field of the block it grows
 GROWTH = {
@@ -23,28 +32,36 @@ GROWTH = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
+LONGEST_PAUSE, LONGEST_ASKED = 8.0, 60.0  # seconds between two attempts, and the most that a server may ask for
+PASSING = (408, 409, 429)  # statuses and kinds of failures that another attempt may get over
+PASSING_KINDS = ("overloaded", "rate_limit", "server_error")
+MOST_ERROR_BYTES = 1 << 20
 
 
 class StreamedAnswer:
-    """One answer while it streams in."""
+    """One answer while it streams in. A subclass knows what a server of another kind sends in place of the events."""
 
     def __init__(self, model: str) -> None:
         self.model = model
         self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, dict[str, list[str]]] = {}
+        self.blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
         self._complete = False
 
-    @property
-    def started(self) -> bool:
-        return bool(self._blocks)
+    def events(self, sent: dict[str, Any]) -> Iterable[dict[str, Any]]:
+        """What the server sent, as events."""
+        return (sent,)
+
+    def last_events(self) -> Iterable[dict[str, Any]]:
+        """The events that are missing when the server has sent everything."""
+        return ()
 
     def feed(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
         if kind == "message_start":
             self._message = dict(event.get("message") or {})
         elif kind == "content_block_start":
-            self._blocks[event["index"]] = dict(event["content_block"])
+            self.blocks[event["index"]] = dict(event["content_block"])
         elif kind == "content_block_delta":
             self._grow(event["index"], event["delta"])
         elif kind == "message_delta":
@@ -61,7 +78,7 @@ class StreamedAnswer:
         if not self._complete:
             raise ModelError(f"model `{self.model}`: the answer broke off before it was complete", "server_error")
         return Assistant(
-            tuple(self._block(index) for index in sorted(self._blocks)),
+            tuple(self._block(index) for index in sorted(self.blocks)),
             id=str(self._message.get("id") or ""),
             model=str(self._message.get("model") or self.model),
             stop_reason=self._message.get("stop_reason"),
@@ -69,84 +86,57 @@ class StreamedAnswer:
         )
 
     def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
-        if index not in self._blocks:
+        if index not in self.blocks:
             what = f"model `{self.model}`: the stream adds to block {index}, which it never opened"
             raise ModelError(what, "server_error")
         field = GROWTH.get(str(delta.get("type")))
         if field is not None:
-            self._pieces.setdefault(index, {}).setdefault(field, []).append(str(delta.get(field) or ""))
+            self._pieces.setdefault((index, field), []).append(str(delta.get(field) or ""))
 
     def _block(self, index: int) -> Block:
-        grown = {target: "".join(parts) for target, parts in self._pieces.get(index, {}).items()}
-        arguments = grown.pop("partial_json", "")
-        wire = dict(self._blocks[index])
-        for target, text in grown.items():
-            wire[target] = f"{wire.get(target) or ''}{text}"
-        if wire.get("type") == "text":
-            return Text(str(wire.get("text") or ""))
+        wire = dict(self.blocks[index])
+        for field in GROWTH.values():
+            if pieces := self._pieces.get((index, field)):
+                wire[field] = f"{wire.get(field) or ''}{''.join(pieces)}"
+        arguments = wire.pop("partial_json", "")
         if wire.get("type") == "tool_use":
-            id, name = str(wire.get("id") or ""), str(wire.get("name") or "")  # noqa: A001 - the wire's word
-            return parse_arguments(id, name, arguments or wire.get("input") or {})
-        return Raw({**wire, "input": _json(arguments)}) if arguments else decode_block(wire)
+            given = _json(arguments) if arguments else wire.get("input") or {}
+            if not isinstance(given, dict):  # kept, to tell the model
+                return ToolUse(str(wire.get("id") or ""), str(wire.get("name") or ""), {}, arguments or repr(given))
+            return ToolUse(str(wire.get("id") or ""), str(wire.get("name") or ""), given)
+        return decode_block({**wire, "input": _json(arguments)} if arguments else wire)
 
 
-class AnswerStream:
-    """An answer told as events while it arrives, or all at once, from a model that has other ones or none."""
-
-    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
-        self._tell = tell
-        self._started = False
-        self._open: set[int] = set()
-
-    def piece(self, kind: str, text: str, index: int, block: Mapping[str, Any], model: str = "") -> None:
-        """A piece of block `index`, which begins as `block`; `kind` is a type of delta."""
-        self._start("", model)
-        if index not in self._open:
-            self._open.add(index)
-            self._tell({"type": "content_block_start", "index": index, "content_block": dict(block)})
-        if text:
-            delta = {"type": kind, GROWTH[kind]: text}
-            self._tell({"type": "content_block_delta", "index": index, "delta": delta})
-
-    def whole(self, message: Assistant) -> None:
-        """All of an answer that came in one piece."""
-        self._start(message.id, message.model)
-        for index, block in enumerate(message.content):
-            wire = encode_block(block)
-            if isinstance(block, Text):
-                self.piece("text_delta", block.text, index, {**wire, "text": ""})
-            elif isinstance(block, ToolUse):
-                self.piece("input_json_delta", msgspec.json.encode(block.input).decode(), index, {**wire, "input": {}})
-            else:
-                self.piece("text_delta", "", index, wire)
-        self.end(message)
-
-    def end(self, message: Assistant) -> None:
-        """Everything has been said."""
-        self._start(message.id, message.model)
-        for index in sorted(self._open):
-            self._tell({"type": "content_block_stop", "index": index})
-        usage = msgspec.to_builtins(message.usage)
-        delta = {"stop_reason": message.stop_reason, "stop_sequence": None}
-        self._tell({"type": "message_delta", "delta": delta, "usage": usage})
-        self._tell({"type": "message_stop"})
-
-    def _start(self, id: str, model: str) -> None:
-        if self._started:
-            return
-        self._started = True
-        about: dict[str, Any] = {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
-        usage = {"input_tokens": 0, "output_tokens": 0}
-        message = {**about, "stop_reason": None, "stop_sequence": None, "usage": usage}
-        self._tell({"type": "message_start", "message": message})
+def answer_events(message: Assistant) -> Iterator[dict[str, Any]]:
+    """An answer that came in one piece, as the events in which it would have streamed."""
+    yield begin_answer(message.id, message.model)
+    for index, block in enumerate(message.content):
+        empty, delta = encode_block(block), {}
+        if isinstance(block, Text):
+            empty, delta = {**empty, "text": ""}, {"type": "text_delta", "text": block.text}
+        elif isinstance(block, ToolUse):
+            text = msgspec.json.encode(block.input).decode()
+            empty, delta = {**empty, "input": {}}, {"type": "input_json_delta", "partial_json": text}
+        yield {"type": "content_block_start", "index": index, "content_block": empty}
+        if delta:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield from end_answer(range(len(message.content)), message.stop_reason, message.usage)
 
 
-def parse_arguments(id: str, name: str, arguments: Any) -> ToolUse:
-    """A tool call from its arguments' JSON; anything but a JSON object is kept in `malformed`, to tell the model."""
-    given = _json(arguments) if isinstance(arguments, str) else arguments
-    if isinstance(given, dict):
-        return ToolUse(id, name, given)
-    return ToolUse(id, name, {}, malformed=arguments if isinstance(arguments, str) else repr(arguments))
+def begin_answer(id: str, model: str) -> dict[str, Any]:
+    """The first event of an answer."""
+    about: dict[str, Any] = {"id": id, "type": "message", "role": "assistant", "model": model, "content": []}
+    usage = {"input_tokens": 0, "output_tokens": 0}
+    return {"type": "message_start", "message": {**about, "stop_reason": None, "stop_sequence": None, "usage": usage}}
+
+
+def end_answer(blocks: Iterable[int], stop_reason: str | None, usage: Usage) -> Iterator[dict[str, Any]]:
+    """The last events of an answer that has these blocks."""
+    for index in blocks:
+        yield {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": stop_reason, "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": msgspec.to_builtins(usage)}
+    yield {"type": "message_stop"}
 
 
 def _json(text: str) -> Any:
@@ -154,3 +144,97 @@ def _json(text: str) -> Any:
         return msgspec.json.decode(text) if text.strip() else {}
     except msgspec.DecodeError:
         return None
+
+
+class ServerModel(ABC):
+    """One model of a server."""
+
+    answer: ClassVar[type[StreamedAnswer]] = StreamedAnswer
+
+    def __init__(self, name: str, url: str, headers: Mapping[str, str], max_retries: int) -> None:
+        self.name = name
+        self._url = url
+        self._headers = {"content-type": "application/json", "user-agent": "hookline", **headers}
+        self._retries = max_retries
+        self._client = HttpClient()
+
+    @abstractmethod
+    def encode_request(self, request: ModelRequest, model: str) -> dict[str, Any]:
+        """The request as the server takes it."""
+
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+        model = request.model or self.name
+        body = msgspec.json.encode({**self.encode_request(request, model), "stream": True})
+        for attempt in range(self._retries + 1):
+            answer = self.answer(model)
+            try:
+                return await self._stream(body, answer, on_event)
+            except ModelError as problem:
+                passing = problem.kind in PASSING_KINDS if problem.retry is None else problem.retry
+                if answer.blocks or attempt == self._retries or not passing:
+                    raise
+                await asyncio.sleep(_pause(attempt, problem.retry_after))
+        raise AssertionError("the loop returns or raises")
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _stream(self, body: bytes, answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:
+        try:
+            async with self._client.exchange("POST", self._url, self._headers, body) as said:
+                if said.status_code != 200:
+                    raise await _refusal(said, answer.model)
+                async for sent in _sent(said):
+                    _take(answer, answer.events(sent), on_event)
+                _take(answer, answer.last_events(), on_event)
+                return ModelResponse(message=answer.done())
+        except OSError as problem:
+            what = "the connection broke" if answer.blocks else f"{self._url} cannot be reached"
+            why = problem.strerror or str(problem) or type(problem).__name__
+            raise ModelError(f"model `{answer.model}`: {what}: {why}", "server_error") from problem
+        except (ValueError, TypeError, KeyError, AttributeError, msgspec.DecodeError) as problem:
+            what = f"model `{answer.model}`: the answer makes no sense: {problem}"
+            raise ModelError(what, "server_error") from problem
+
+
+def _take(answer: StreamedAnswer, events: Any, on_event: OnEvent | None) -> None:
+    for event in events:
+        answer.feed(event)
+        if on_event:
+            on_event(event)
+
+
+async def _sent(said: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+    """What a server sends: each message ends with an empty line, its data may have several; `[DONE]` says no more."""
+    data: list[bytes] = []
+    rest = b""
+    async for piece in said.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in (one.removesuffix(b"\r") for one in lines):
+            if line.startswith(b"data:"):
+                data.append(line[5:].lstrip())
+            elif not line and data:
+                if data != [b"[DONE]"]:
+                    yield msgspec.json.decode(b"\n".join(data), type=dict[str, Any])
+                data = []
+
+
+async def _refusal(said: httpx2.Response, model: str) -> ModelError:
+    """What a server says in place of an answer."""
+    text = await read_body(said, MOST_ERROR_BYTES)
+    try:
+        body = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        body = text.decode("utf-8", "replace").strip()[:500]
+    problem = api_error(said.status_code, body, said.headers, model=model)
+    stated = said.headers.get("x-should-retry")
+    usual = said.status_code in PASSING or said.status_code >= 500
+    problem.retry = stated == "true" if stated in ("true", "false") else usual
+    return problem
+
+
+def _pause(attempt: int, asked: float | None) -> float:
+    """Seconds until the next attempt: as the server asks, else growing, and not in step with everybody else."""
+    if asked is not None and 0 <= asked <= LONGEST_ASKED:
+        return asked
+    return float(min(LONGEST_PAUSE, 0.5 * 2**attempt) * (1 - 0.25 * random.random()))  # noqa: S311 - not a secret

@@ -13,18 +13,22 @@ import ipaddress
 import socket
 import time
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from hookline.agent.http_client import HttpClient, ServerAnswer, parse_address, uses_proxy
+from hookline.agent.http_client import HttpClient, read_body
 from hookline.agent.messages import Raw, Text, User
 from hookline.agent.models.base import ModelRequest
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.errors import HooklineError, ModelError
 from hookline.runners.http import address_of
+
+if TYPE_CHECKING:
+    import httpx2
 
 MOST_URL = 2000
 MOST_BYTES = 10 << 20
@@ -115,26 +119,26 @@ async def fetch(url: str) -> WebPage:
     # https in place of http, unless the host is private by name: such hosts have no certificate
     if parts.scheme == "http" and parts.port is None and not _private_by_name(parts.hostname or ""):
         asked = urlunsplit(parts._replace(scheme="https"))
-    async with HttpClient(to_read=LONGEST_FETCH) as client:
-        for _ in range(MOST_REDIRECTS + 1):
-            async with client.exchange("GET", asked, HEADERS, address=await _looked_up(asked)) as answer:
-                target = answer.headers.get("location") if answer.status in REDIRECTS else None
-                if target is None:
-                    return await _page(asked, answer)
-                target = urljoin(asked, target)
-                if not _same_host(asked, target):
-                    return WebPage(answer.status, target=target)
-                asked = target
+    for _ in range(MOST_REDIRECTS + 1):
+        client = HttpClient(to_read=LONGEST_FETCH, address=await _looked_up(asked))
+        async with client, client.exchange("GET", asked, HEADERS) as answer:
+            target = answer.headers.get("location") if answer.status_code in REDIRECTS else None
+            if target is None:
+                return await _page(asked, answer)
+            target = urljoin(asked, target)
+            if not _same_host(asked, target):
+                return WebPage(answer.status_code, target=target)
+            asked = target
     raise ValueError(f"more than {MOST_REDIRECTS} redirects")
 
 
-async def _page(url: str, answer: ServerAnswer) -> WebPage:
+async def _page(url: str, answer: httpx2.Response) -> WebPage:
     kind = answer.headers.get("content-type", "text/html").lower()
-    body = await answer.read(MOST_BYTES + 1)
+    body = await read_body(answer, MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
         raise HooklineError(f"{url} is longer than {MOST_BYTES >> 20} MB")
-    if answer.status >= 400:
-        raise HooklineError(f"{url} answered with status {answer.status}")
+    if answer.status_code >= 400:
+        raise HooklineError(f"{url} answered with status {answer.status_code}")
     if not kind.startswith(READABLE) and "+json" not in kind and "+xml" not in kind:
         raise HooklineError(f"{url} is {kind} of {len(body)} bytes, which is not text")
     stated = kind.partition("charset=")[2].partition(";")[0].strip("\"' ") or "utf-8"
@@ -146,7 +150,7 @@ async def _page(url: str, answer: ServerAnswer) -> WebPage:
         from hookline.agent.tools.web_text import html_text
 
         content = await asyncio.to_thread(html_text, content, url)
-    return WebPage(answer.status, len(body), content)
+    return WebPage(answer.status_code, len(body), content)
 
 
 async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
@@ -172,8 +176,12 @@ def _same_host(url: str, target: str) -> bool:
 
 async def _looked_up(url: str) -> str | None:
     """The machine to ask, looked up once, so that it cannot change in between; None lets a proxy do it."""
-    _, place = parse_address(url)
-    if uses_proxy(place):
+    place = address_of(url)
+    if place is None:
+        raise ValueError(INVALID)
+    proxies = getproxies_environment()
+    proxy = proxies.get(place.scheme) or proxies.get("all")
+    if proxy and not proxy_bypass_environment(f"{place.host}:{place.port}", proxies):
         return None
     found = await asyncio.get_running_loop().getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     private = _private_by_name(place.host)

@@ -15,6 +15,10 @@ BLOCKS = frozenset({
     "form", "header", "hr", "main", "nav", "ol", "p", "section", "table", "tbody", "thead", "tr", "ul",
 })  # fmt: skip
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+#: what stands for the beginning of an element, and for its end
+OPENING = {**dict.fromkeys(BLOCKS, "\n\n"), **{tag: f"\n\n{marks}" for tag, marks in HEADINGS.items()},
+           "pre": "\n\n```\n", "br": "\n", "li": "\n- ", "td": " | ", "th": " | "}  # fmt: skip
+CLOSING = {**dict.fromkeys((*BLOCKS, *HEADINGS), "\n\n"), "pre": "\n```\n\n"}
 #: characters that the parser is given at a time, and seconds that a whole page may take
 PIECE, LONGEST_READING = 1 << 14, 5.0
 SPACES = re.compile(r"[ \t\r\n\f\v]+")
@@ -57,19 +61,10 @@ class _PageReader(HTMLParser):
             self._unseen.append(tag)
         if self._unseen:
             return
+        self._pre += tag == "pre"
+        self._pieces.append("`" if tag == "code" and not self._pre else OPENING.get(tag, ""))
         given = dict(attrs)
-        if tag in HEADINGS:
-            self._pieces.append(f"\n\n{HEADINGS[tag]}")
-        elif tag in BLOCKS:
-            self._pieces.append("\n\n")
-        elif tag == "pre":
-            self._pre += 1
-            self._pieces.append("\n\n```\n")
-        elif tag == "code" and not self._pre:
-            self._pieces.append("`")
-        elif tag in ("br", "td", "th", "li"):
-            self._pieces.append({"br": "\n", "li": "\n- "}.get(tag, " | "))
-        elif tag == "img" and given.get("alt"):
+        if tag == "img" and given.get("alt"):
             self._pieces.append(f"[image: {given['alt']}]")
         elif tag == "a":
             self._links = [(given.get("href") or "", len(self._pieces))]  # one within another is none
@@ -78,18 +73,11 @@ class _PageReader(HTMLParser):
         if tag in self._unseen:
             while self._unseen.pop() != tag:
                 pass
-            return
-        if self._unseen:
-            return
-        if tag == "pre" and self._pre:
-            self._pre -= 1
-            self._pieces.append("\n```\n\n")
-        elif tag == "code" and not self._pre:
-            self._pieces.append("`")
-        elif tag in HEADINGS or tag in BLOCKS:
-            self._pieces.append("\n\n")
-        elif tag == "a" and self._links:
-            self._end_link(*self._links.pop())
+        elif not self._unseen and (tag != "pre" or self._pre):
+            self._pieces.append("`" if tag == "code" and not self._pre else CLOSING.get(tag, ""))
+            self._pre -= tag == "pre"
+            if tag == "a" and self._links:
+                self._end_link(*self._links.pop())
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:
