@@ -600,7 +600,6 @@ def test_a_knot_is_found() -> None:
 
 TWICE = {
     "Agent": "the agent, the tool of that name, and an agent CLI under proof",
-    "Input": "what a tool takes, in the class of each tool",
     "HooklineMiddleware": "users look for this name in either framework",
     "Inbox": "what users pass as `on_ask`, and the messages that wait for an agent",
     "McpTool": "a kind of hook, which users write, and a tool of an MCP server",

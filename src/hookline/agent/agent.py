@@ -78,8 +78,6 @@ class Agent(SessionConfig):
         self._source = ""
         self._turn: asyncio.Future[tuple[TurnEnd, int]] | None = None
 
-    # -- what users call -------------------------------------------------------------------------------------------
-
     async def run(
         self,
         prompt: str,
@@ -159,8 +157,6 @@ class Agent(SessionConfig):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    # -- the parts of a run ----------------------------------------------------------------------------------------
-
     async def background(self) -> Result | None:
         """Wait for the next thing that happens in the background and let the agent react; None when nothing is left."""
         session, jobs = self.session, self.conversation.state.jobs
@@ -230,8 +226,6 @@ class Agent(SessionConfig):
             return (ending, 0) if ending else await _prompted(self.conversation, hook_messages.CONTINUE)
 
         self.finished = await self._guarded(make_calls())
-
-    # -- memory ------------------------------------------------------------------------------------------------------
 
     def open(self) -> str:
         """Open the session's file, or the one to go on with, unless it is open; why the session starts."""

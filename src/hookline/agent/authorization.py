@@ -4,8 +4,6 @@ PreToolUse's answer and the rules → allowed, denied, or to be asked
 asked: PermissionRequest hooks, all of them, then the host; without a host the answer is no
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From flags and settings files to an agent: its hooks, model, tools, rules, and what it may read."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -9,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -30,6 +28,7 @@ from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.delegate import read_schema
+from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import ConfigChange
@@ -41,9 +40,6 @@ from hookline.settings.hook_names import with_free_names
 from hookline.settings.sources import SettingsSource
 from hookline.settings.trust.store import Policy as Trusting
 from hookline.settings.watcher import signature
-
-if TYPE_CHECKING:
-    from hookline.agent.tools.mcp import McpServers
 
 log: logging.Logger = logging.getLogger("hookline.agent")
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
@@ -272,8 +268,6 @@ def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
         log.warning("%s is not trusted: its MCP servers are not started; run `hookline trust`", file.source.label)
     if not found and not options.mcp_config:
         return None
-    from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config
-
     configs: dict[str, ServerConfig] = {}
     without = {os.path.realpath(folder) for folder in options.plugin_dir_no_mcp}
     for file in (file for file in found if file.source.root not in without):

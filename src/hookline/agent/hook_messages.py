@@ -4,8 +4,6 @@ The words need not be Claude Code's own, but the same things are said in the sam
 result stands, context after it, feedback as if the user had said it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hookline.core.engine import Outcome, Verdict

@@ -1,7 +1,5 @@
 """What hooks need of an agent: a model that judges, a small agent that looks for itself, MCP servers to call."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial

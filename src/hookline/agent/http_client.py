@@ -9,8 +9,6 @@ Whatever goes wrong on the way is an `OSError`. Redirects are the caller's busin
 `NODE_EXTRA_CA_CERTS`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import ssl
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 TO_CONNECT, TO_READ = 15.0, 600.0  # seconds to reach a server, and to hear the next piece from it
 
 
-async def read_body(answer: httpx2.Response, most: int) -> bytes:
+async def read_body(answer: "httpx2.Response", most: int) -> bytes:
     """The body, decompressed, up to so many bytes; what is longer is cut off there."""
     body = bytearray()
     async for piece in answer.aiter_bytes():
@@ -56,7 +54,7 @@ class HttpClient:
         if client := self._clients.pop(asyncio.get_running_loop(), None):
             await client.aclose()
 
-    async def _client(self) -> httpx2.AsyncClient:
+    async def _client(self) -> "httpx2.AsyncClient":
         import httpx2
 
         loop = asyncio.get_running_loop()
@@ -71,7 +69,7 @@ class HttpClient:
             await anext(self._lives[-1])
         return self._clients[loop]
 
-    async def _live(self, client: httpx2.AsyncClient) -> AsyncGenerator[None, None]:
+    async def _live(self, client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
         """A loop ends its generators before it ends itself, so that no connection outlives its loop."""
         try:
             yield
@@ -81,7 +79,7 @@ class HttpClient:
     @asynccontextmanager
     async def exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AsyncIterator[httpx2.Response]:
+    ) -> "AsyncIterator[httpx2.Response]":
         """Ask; the body of the answer is read while it arrives, and an `OSError` if it ends too early."""
         import httpx2
 

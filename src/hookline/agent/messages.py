@@ -168,9 +168,6 @@ def decode_usage(wire: Any) -> Usage:
     return Usage(**{name: count for name, count in counts.items() if isinstance(count, int)})
 
 
-# -- a line of a transcript ------------------------------------------------------------------------------------------
-
-
 def encode_entry(message: Message) -> dict[str, Any]:
     """A message as a line of the transcript."""
     if isinstance(message, Reminder):
@@ -194,9 +191,6 @@ def decode_entry(entry: Mapping[str, Any]) -> Message | None:
         return None
     said = decode_message({**message, "role": kind})
     return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said
-
-
-# -- how a turn ended -------------------------------------------------------------------------------------------------
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,5 @@
 """What a run of the agent can be asked for, as a value: `factory.make` takes it, `hookline run` reads it from flags."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hookline.guards.permissions import Mode

@@ -5,8 +5,6 @@
 A teammate has a name, works through the shared task list, and is asked by TeammateIdle whether it is really done.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -119,9 +117,6 @@ def _closing(conversation: Conversation) -> AbstractContextManager[object]:
     return closing(conversation.transcript) if conversation.transcript is not None else nullcontext()
 
 
-# -- in the background -------------------------------------------------------------------------------------------
-
-
 def _in_background(conversation: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
     conversation.in_background = True
     name = str(given.get("name") or "")
@@ -180,19 +175,17 @@ async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnE
     return ending
 
 
-# -- teammates ----------------------------------------------------------------------------------------------------
-# its prompt → tasks not taken yet, one after another → TeammateIdle (may send it back) → rest
-#
-# A task that a teammate leaves in progress counts as done once its turn is over, unless a TaskCompleted hook objects:
-# then the task stays open, the teammate is told why, and goes on with it.
-
-
 #: how often in a row hooks may send a teammate back with nothing new to do
 MOST_SENT_BACK = 8
 
 
 class _Teammate:
-    """What one teammate is told between its turns."""
+    """What one teammate is told between its turns.
+
+    Its prompt → tasks not taken yet, one after another → TeammateIdle (may send it back) → rest. A task left in
+    progress counts as done once the turn is over, unless a TaskCompleted hook objects: then it stays open, the teammate
+    is told why, and goes on with it.
+    """
 
     def __init__(self, conversation: Conversation, name: str) -> None:
         self.conversation, self.name = conversation, name

@@ -5,8 +5,6 @@
 A call that does not get to its end is answered with why, because the model must hear of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
@@ -132,9 +130,6 @@ async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -
     return TurnEnd(reason="hook_stopped", text="")
 
 
-# -- one call ----------------------------------------------------------------------------------------------------
-
-
 async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
     held = HeldLine()
@@ -231,9 +226,6 @@ async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEn
     call.heed(verdict)
     if verdict.stop:
         call.stop(verdict)
-
-
-# -- what a PostToolUse hook puts in place of a tool's output -----------------------------------------------------
 
 
 def replaced(tool: Tool, result: ToolResult, verdict: Verdict) -> ToolResult:

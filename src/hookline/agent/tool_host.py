@@ -1,7 +1,5 @@
 """What tools may ask of the agent while they run: events to fire, subagents to start, skills to load."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

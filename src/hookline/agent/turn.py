@@ -5,8 +5,6 @@
 The same loop serves the main conversation and subagents; they differ in which event asks whether they may stop.
 """
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from typing import Any
@@ -215,12 +213,11 @@ async def _failed(conversation: Conversation, problem: ModelError) -> TurnEnd:
     return TurnEnd(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))
 
 
-# -- around a call of the model: PreModelCall, PostModelCall, PreOutput -------------------------------------------
-# These are Hookline's own events; they are fired only if some hook listens.
-
-
 async def may_ask(conversation: Conversation) -> TurnEnd | None:
-    """PreModelCall: why the model is not asked, if a hook says so; what hooks add goes into the request."""
+    """PreModelCall: why the model is not asked, if a hook says so; what hooks add goes into the request.
+
+    It and the next two are Hookline's own events: they are fired only if some hook listens.
+    """
     if not _listens(conversation, PreModelCall):
         return None
     messages = [_plain(message) for message in (*conversation.messages, *conversation.waiting)]

@@ -7,8 +7,6 @@
 | `commands/NAME.md` | a prompt the user can call with `/NAME`; `$ARGUMENTS` stands for what follows |
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

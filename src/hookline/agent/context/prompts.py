@@ -3,8 +3,6 @@
 `/NAME` is one of the agent's own commands, or a skill, which UserPromptExpansion hooks may refuse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -130,18 +128,17 @@ def _settle(conversation: Conversation) -> None:
         conversation.add(interrupted_results(left))
 
 
-# -- `@FILE` in a prompt ------------------------------------------------------------------------------------------
-# A file is read without a call of the model's, so the gates are asked all the same: PreToolUse as for the Read tool,
-# and the rules that deny reading.
-
-
 MENTION = re.compile(r'(?<!\S)@(?:"([^"]+)"|(\S+))')
 MOST_MENTIONS = 20
 READ = Read()
 
 
 async def attach(conversation: Conversation, prompt: str) -> None:
-    """Let the files that a prompt mentions wait for the next request; what is not a file stays a word."""
+    """Let the files that a prompt mentions wait for the next request; what is not a file stays a word.
+
+    A file is read without a call of the model's, so the gates are asked all the same: PreToolUse as for the Read tool,
+    and the rules that deny reading.
+    """
     found = [_file(quoted or word, conversation.state.cwd) for quoted, word in MENTION.findall(prompt)]
     for path in list(dict.fromkeys(filter(None, found)))[:MOST_MENTIONS]:
         await _attach(conversation, path)
@@ -174,9 +171,6 @@ async def _attach(conversation: Conversation, path: str) -> None:
         attachment = {"type": "file", "filename": path, "content": result.content}
         conversation.transcript.append({"type": "attachment", "attachment": attachment})
     conversation.remind(f"The user attached {path}:\n\n{conversation.bounded(result.content)}")
-
-
-# -- making room ---------------------------------------------------------------------------------------------------
 
 
 #: part of the context window that may fill before the conversation is summarised
@@ -314,18 +308,17 @@ def activate(session: Session, skill: Skill) -> None:
     session.add_hooks(parsed.hooks)
 
 
-# -- `` !`command` `` in the body of a command or a skill ---------------------------------------------------------
-# Each is a call of Bash like any other: PreToolUse hooks see it, and rules, the mode or the host permit it. One that
-# is not permitted, or fails, ends the whole command: a prompt with holes in it says something else. What a header
-# allows by `allowed-tools` counts here too, once its file is trusted.
-
-
 #: a line of its own between fences, or a piece within a line
 SHELL_COMMANDS = re.compile(r"^```!\s*\n(.*?)\n```[ \t]*$|(?:^|(?<=\s))!`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 
 
 async def filled_in(conversation: Conversation, text: str) -> str:
-    """The text with the output of its commands in their places; raises `AgentError` for one that may not run."""
+    """The text of a command or a skill with the output of its `` !`commands` `` in their places.
+
+    Each is a call of Bash like any other: PreToolUse hooks see it, and rules, the mode or the host permit it. One that
+    is not permitted, or fails, is an `AgentError`: a prompt with holes in it says something else. What a header allows
+    by `allowed-tools` counts here too, once its file is trusted.
+    """
     pieces, at = [], 0
     for found in SHELL_COMMANDS.finditer(text):
         pieces += [text[at : found.start()], await _output(conversation, found[0], (found[1] or found[2]).strip())]

@@ -3,8 +3,6 @@
 `CLAUDE_CODE_MAX_RETRIES` sets how often a request that failed is made again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

@@ -5,8 +5,6 @@ while it hears it (as events of a streamed Messages API answer, from any model),
 or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event can carry.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress

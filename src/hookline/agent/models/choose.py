@@ -1,7 +1,5 @@
 """Which model a word means: `scripted:turns.json`, `anthropic:claude-…`, `openai:gpt-…`, or a bare Claude name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Any model behind a chat completions endpoint; other servers via `OPENAI_BASE_URL`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ optional. A lane answers the requests whose `system`, `first` or `last` user tex
 is of no use.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping
@@ -66,13 +64,13 @@ class Scripted:
     _at: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *turns: Mapping[str, Any] | str, lanes: Mapping[str, Any] | None = None) -> Scripted:
+    def of(cls, *turns: Mapping[str, Any] | str, lanes: Mapping[str, Any] | None = None) -> "Scripted":
         """A model from turns written in Python; a string is a turn of text."""
         rows = [{"text": turn} if isinstance(turn, str) else dict(turn) for turn in turns]
         return cls(read({"turns": rows, "lanes": dict(lanes or {})}, "script"))
 
     @classmethod
-    def load(cls, path: str | Path) -> Scripted:
+    def load(cls, path: str | Path) -> "Scripted":
         """A model from a JSON file."""
         try:
             return cls(read(msgspec.json.decode(Path(path).read_bytes()), str(path)))

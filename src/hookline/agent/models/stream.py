@@ -7,8 +7,6 @@ A request that failed before its first word is made again (`x-should-retry`, `re
 the error is told. The official SDKs take over a second to import, longer than many an answer: none is needed here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from abc import ABC, abstractmethod
@@ -204,7 +202,7 @@ def _take(answer: StreamedAnswer, events: Any, on_event: OnEvent | None) -> None
             on_event(event)
 
 
-async def _sent(said: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
+async def _sent(said: "httpx2.Response") -> AsyncIterator[dict[str, Any]]:
     """What a server sends: each message ends with an empty line, its data may have several; `[DONE]` says no more."""
     data: list[bytes] = []
     rest = b""
@@ -219,7 +217,7 @@ async def _sent(said: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
                 data = []
 
 
-async def _refusal(said: httpx2.Response, model: str) -> ModelError:
+async def _refusal(said: "httpx2.Response", model: str) -> ModelError:
     """What a server says in place of an answer."""
     text = await read_body(said, MOST_ERROR_BYTES)
     try:

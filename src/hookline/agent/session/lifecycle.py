@@ -1,7 +1,5 @@
 """How a session begins, and what it reads and watches: Setup, SessionStart, InstructionsLoaded, FileChanged."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os
@@ -223,9 +221,6 @@ async def _announce(conversation: Conversation, found: list[Instructions]) -> No
         reminder = Reminder(text, one.file_path)
         if reminder not in instructions_told(conversation):  # a resumed conversation holds it already
             conversation.waiting.append(reminder)
-
-
-# -- files that hooks watch: FileChanged fires when one of them changes, comes or goes ------------------------------
 
 
 def names_in(hooks: Iterable[Hook]) -> list[str]:

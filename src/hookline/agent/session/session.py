@@ -280,8 +280,6 @@ class Conversation:
     def tool_set(self) -> dict[str, Tool]:
         return self.session.tools if self.tools is None else self.tools
 
-    # -- events --------------------------------------------------------------------------------------------------
-
     def event(self, kind: type[E], **fields: Any) -> E:
         """An event of this conversation, with who and where filled in."""
         session, carried = self.session, spec_of(kind).carries
@@ -318,8 +316,6 @@ class Conversation:
         self.session.output.inform(text, level=level)
         if self.transcript is not None:
             self.transcript.append({"type": "system", "subtype": "informational", "content": text, "level": level})
-
-    # -- saying --------------------------------------------------------------------------------------------------
 
     def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> None:
         """Say something: it is in the conversation and on disk from now on."""
@@ -371,8 +367,6 @@ class Conversation:
                 saved = f"It could not be saved ({problem.strerror}). "
         head = f"Output too large ({len(text)} characters). {saved}Its beginning:"
         return f"<persisted-output>\n{head}\n{text[:2000]}\n</persisted-output>"
-
-    # -- tools ---------------------------------------------------------------------------------------------------
 
     def tool_env(self, tool_use_id: str, **more: Any) -> ToolEnv:
         session, confine = self.session, self.session.config.confine is True

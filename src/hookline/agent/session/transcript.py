@@ -6,8 +6,6 @@ line torn; `resume` cuts that off (the bytes go to `….torn`) and goes on. A lo
 file: the second is given a copy to go on with, and says so.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
@@ -92,7 +90,7 @@ class Transcript:
         if self.mirror is not None:
             self.mirror(str(self.path), {"type": "agent_metadata", **about})
 
-    def renewed(self, session_id: str) -> Transcript:
+    def renewed(self, session_id: str) -> "Transcript":
         """The transcript of the session that begins when this one is cleared; this one is closed."""
         self.close()
         path = self.path.with_name(f"{session_id}.jsonl")
@@ -284,9 +282,6 @@ def _whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
     return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-# -- where transcripts lie: in the folders that Claude Code keeps its own in, under the same names ----------------
 
 
 SLUG_LIMIT = 200

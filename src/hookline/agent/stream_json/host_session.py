@@ -3,8 +3,6 @@
 The host's callbacks are hooks of the same engine, its prompts are turns, and what it asks is answered by one table.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -88,8 +86,6 @@ class HostSession:
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit
 
-    # -- listening -------------------------------------------------------------------------------------------------
-
     async def listen(self) -> None:
         """Read stdin; prompts wait their turn, requests are served at once."""
         loop = asyncio.get_running_loop()
@@ -113,8 +109,6 @@ class HostSession:
             self.server.refuse(asked.request_id, f"{type(problem).__name__}: {problem}", "internal_error")
         else:
             self.server.answer(asked.request_id, answer)
-
-    # -- working ---------------------------------------------------------------------------------------------------
 
     async def work(self) -> int:
         """Take prompts, and what happens in the background, one after another."""
@@ -182,8 +176,6 @@ class HostSession:
         origin: dict[str, Any] | None = prompt.get("origin", {}) or None
         return await self.agent.run(text_of(blocks), blocks=more, mentions=mentions, origin=origin)
 
-    # -- asking the host -------------------------------------------------------------------------------------------
-
     async def _may_run(self, ask: PermissionQuestion) -> Reply:
         """`can_use_tool`: the host decides about a call."""
         request = CanUseTool(
@@ -245,8 +237,6 @@ class HostSession:
         sensible = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
         return answer if sensible else {"action": "cancel"}
 
-    # -- being asked -----------------------------------------------------------------------------------------------
-
     async def initialize(self, request: Initialize) -> dict[str, Any]:
         """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
         system = None if request.system_prompt is None else _prompts(request.system_prompt)
@@ -291,9 +281,6 @@ class HostSession:
             "session_hooks_supported": True,
             "session_state": "idle",
         }
-
-
-# -- what a host may ask for ----------------------------------------------------------------------------------------
 
 
 async def _interrupt(host: HostSession, _: Interrupt) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 `Agent.stream` yields them, `hookline run --output-format stream-json` prints them, text output is made from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -145,12 +143,11 @@ def _ended(notice: HookResponse, hook: Hook | None) -> Note:
     return {"exit_code": code, "outcome": "error" if refused else notice.outcome}
 
 
-# -- a run that cannot begin --------------------------------------------------------------------------------------
-# The host that drives it is told in answer to what it asks first; else it would see no more than a process that ended.
-
-
 def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:
-    """Answer the first request, or the first prompt, that comes in on `lines` with `problem`."""
+    """A run cannot begin: answer the first request, or the first prompt, on `lines` with why.
+
+    A host would else see no more than a process that ended.
+    """
     for line in lines:
         asked = read_object(line) or {}
         answer: Note = {}

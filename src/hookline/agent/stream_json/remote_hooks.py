@@ -4,8 +4,6 @@ An error or a nonsense answer counts as no answer, unless `onFailure` says block
 or is gone, cannot have agreed: before a tool, a prompt and a subagent that is a deny.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

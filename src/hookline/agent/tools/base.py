@@ -5,17 +5,15 @@ raises `ToolInputInvalid` from `validate` and nothing from `run`: what goes wron
 `is_error`, because the model must hear of it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Struct, structs
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
 from hookline.agent.models.base import ModelRequest, ModelResponse, ToolSpec
 from hookline.agent.tools.shell import Jobs
@@ -88,14 +86,33 @@ class TaskList:
 
 
 JSON_TYPES: dict[type, str] = {
-    bool: "boolean",
-    str: "string",
-    int: "number",
-    float: "number",
-    dict: "object",
-    list: "array",
-    type(None): "null",
-}
+    bool: "boolean", str: "string", int: "number", float: "number", dict: "object", list: "array", type(None): "null",
+}  # fmt: skip
+#: what a word of `inputs.json` stands for
+TYPES = {"boolean": bool, "string": str, "integer": int, "number": float, "object": dict[str, Any], "array": list[str]}
+LIMITS = {"description": "description", "minimum": "ge", "exclusiveMinimum": "gt", "minLength": "min_length"}
+
+
+def _parameter(name: str, about: dict[str, Any], number: int, *, required: bool) -> tuple[str, Any, Any]:
+    """A field of `Input` as it is described to the model."""
+    kind: Any = Literal[tuple(about["enum"])] if "enum" in about else TYPES[about["type"]]
+    kind = Annotated[kind, Meta(**{LIMITS[word]: value for word, value in about.items() if word in LIMITS})]
+    if required:
+        return f"_{number}", kind, msgspec.field(name=name)
+    return f"_{number}", kind | UnsetType, msgspec.field(name=name, default=about.get("default", UNSET))
+
+
+def _read_inputs() -> dict[str, type[Struct]]:
+    """What the built-in tools take, from the schemas that the model is given of them."""
+    inputs: dict[str, type[Struct]] = {}
+    for tool, schema in msgspec.json.decode(Path(__file__).with_name("inputs.json").read_bytes()).items():
+        rows = enumerate(schema["properties"].items())
+        fields = [_parameter(name, about, at, required=name in schema["required"]) for at, (name, about) in rows]
+        inputs[tool] = msgspec.defstruct(tool, fields, frozen=True)
+    return inputs
+
+
+INPUTS = _read_inputs()
 
 
 @cache
@@ -112,8 +129,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
             return inline(definitions[part["$ref"]])
         return {key: inline(value) for key, value in part.items()}
 
-    whole: dict[str, Any] = inline(schema)
-    return whole
+    return cast("dict[str, Any]", inline(schema))
 
 
 def check_object(tool: str, given: Any) -> None:
@@ -177,7 +193,7 @@ class SessionState:
     def __post_init__(self) -> None:
         self.project_dir = self.project_dir or self.cwd
 
-    def fork(self) -> SessionState:
+    def fork(self) -> "SessionState":
         """A subagent's view: its own directory and reads, the same tasks and background jobs."""
         return replace(self, files_read=dict(self.files_read))
 
@@ -212,7 +228,7 @@ class ToolHost:
     async def ask_model(self, request: ModelRequest, *, small: bool) -> ModelResponse | None:
         """An answer outside the conversation, of a small model if there is one; None without a model."""
 
-    def tools(self) -> Mapping[str, Tool]:
+    def tools(self) -> "Mapping[str, Tool]":
         """The tools that ToolSearch looks through."""
         return {}
 
@@ -246,6 +262,8 @@ class ToolEnv:
 class Tool(ABC):
     """Subclasses say what they take in `Input`, a frozen Struct whose defaults are filled in before hooks look.
 
+    What the built-in ones take is in `inputs.json`, as the model is told it.
+
     A tool has its class's name, and its docstring tells the model what it is for, unless it has a `name` and a
     `description` of its own. `read_only` tools change nothing (they need no permission, and run at once with others);
     `within_session` ones change nothing but the session itself (no permission either); calls of `concurrency_safe`
@@ -262,6 +280,8 @@ class Tool(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.name = getattr(cls, "name", cls.__name__)
+        if cls.name in INPUTS and not hasattr(cls, "Input"):
+            cls.Input = INPUTS[cls.name]
         cls.description = getattr(cls, "description", " ".join((cls.__doc__ or "").split()))
 
     @property

@@ -8,17 +8,13 @@ EnterWorktree moves the session into a copy of its own, ExitWorktree back out. A
 `.claude/worktrees/NAME` on a branch `worktree-NAME`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
 from functools import reduce
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any, Literal
-
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from typing import Any
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, Worktree, failure
 from hookline.agent.tools.shell import BoundedOutput, Shell, find_helper, git_environ
@@ -42,18 +38,6 @@ class Bash(Tool):
     The working directory is kept between calls; shell variables are not. Standard output and standard error come back
     joined; long output is cut in the middle.
     """
-
-    class Input(Struct, frozen=True):
-        command: Annotated[str, Meta(description="the command to run")]
-        timeout: Annotated[float, Meta(description="milliseconds, at most 600000; 120000 if left out")] | UnsetType = (
-            UNSET
-        )
-        description: Annotated[str, Meta(description="what the command does, in a few words")] | UnsetType = UNSET
-        run_in_background: (
-            Annotated[bool, Meta(description="return at once; the output goes to a file")] | UnsetType
-        ) = UNSET
-        # accepted because Claude's models may send it; there is no sandbox here
-        no_sandbox: bool | UnsetType = field(default=UNSET, name="dangerouslyDisableSandbox")
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Run it; a command that fails is an error whose first line is its exit code."""
@@ -84,16 +68,23 @@ class Bash(Tool):
             return failure(told, {**response("", output), "interrupted": True})
         else:
             note = await follow(shell.final_cwd(), env)
-            return finished(given["command"], code, sink.text().rstrip("\n"), note)
-        finally:
-            await tidy(shell, env)
+            output = sink.text().rstrip("\n")
+            told = "\n".join(part for part in (output, note.strip()) if part)
+            if code != 0:
+                return failure(f"Exit code {code}\n{told}".rstrip("\n"), response(given["command"], output, note))
+            return ToolResult(told or "(Bash completed with no output)", response(given["command"], output, note))
+        finally:  # end what did not end by itself, remember what was left running on purpose
+            try:
+                if not shell.exit.done():
+                    await shell.end()
+                elif shell.left_something():
+                    env.state.jobs.leave(shell)
+            finally:
+                shell.close()
 
 
 class TaskStop(Tool):
     """End a command that was started with run_in_background."""
-
-    class Input(Struct, frozen=True):
-        task_id: Annotated[str, Meta(description="the id that Bash gave")]
 
     concurrency_safe = True
 
@@ -132,25 +123,6 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
     return f"\nShell cwd was reset to {root}"
 
 
-async def tidy(shell: Shell, env: ToolEnv) -> None:
-    """After the call: end what did not end by itself, remember what was left running on purpose."""
-    try:
-        if not shell.exit.done():
-            await shell.end()
-        elif shell.left_something():
-            env.state.jobs.leave(shell)
-    finally:
-        shell.close()
-
-
-def finished(command: str, code: int, output: str, note: str) -> ToolResult:
-    """What a command that ran to its end comes to."""
-    told = "\n".join(part for part in (output, note.strip()) if part)
-    if code != 0:
-        return failure(f"Exit code {code}\n{told}".rstrip("\n"), response(command, output, note))
-    return ToolResult(told or "(Bash completed with no output)", response(command, output, note))
-
-
 def response(command: str, stdout: str = "", stderr: str = "") -> dict[str, Any]:
     """The result as hooks see it (`tool_response`)."""
     first = re.match(r"\s*([\w./-]+)", command)
@@ -158,18 +130,10 @@ def response(command: str, stdout: str = "", stderr: str = "") -> dict[str, Any]
     return {"stdout": stdout, "stderr": stderr, "interrupted": False, "isImage": False, "noOutputExpected": silent}
 
 
-# -- worktrees ------------------------------------------------------------------------------------------------------
-
-
 class EnterWorktree(Tool):
     """Create a git worktree and go on working in it, or go to an existing one."""
 
-    class Input(Struct, frozen=True):
-        name: Annotated[str, Meta(description="a name for the new worktree; made up if left out")] | UnsetType = UNSET
-        path: Annotated[str, Meta(description="an existing worktree to go to instead")] | UnsetType = UNSET
-
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
-        """One worktree at a time, with a name that can be a folder."""
         if env.state.worktree:
             return f"Already in a worktree session: {env.state.worktree.path}"
         name = given.get("name", "x")
@@ -190,10 +154,6 @@ class EnterWorktree(Tool):
 
 class ExitWorktree(Tool):
     """Leave the worktree and go back; `remove` deletes it, unless it holds work that would be lost."""
-
-    class Input(Struct, frozen=True):
-        action: Annotated[Literal["keep", "remove"], Meta(description="whether the worktree stays on disk")]
-        discard_changes: Annotated[bool, Meta(description="remove it even with unsaved work")] | UnsetType = UNSET
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         return None if env.state.worktree else "No active worktree session to exit"

@@ -4,14 +4,12 @@ Creating or completing a task first asks the TaskCreated and TaskCompleted hooks
 the step and is told to the model. StructuredOutput takes the answer when a schema was asked for (`--json-schema`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, structs
+from msgspec import UNSET, Struct, structs
 
 from hookline.agent.tools.base import Task, TaskList, Tool, ToolEnv, ToolResult, failure
 from hookline.errors import ConfigError, ToolInputInvalid
@@ -21,22 +19,6 @@ from hookline.hosts.gateway.messages import misfits
 
 class Agent(Tool):
     """Give a task to a subagent, which works on it with its own context and answers once."""
-
-    class Input(Struct, frozen=True):
-        description: Annotated[str, Meta(description="the task in three to five words")]
-        prompt: Annotated[str, Meta(description="the task, in full")]
-        subagent_type: Annotated[str, Meta(description="which agent to use")] | UnsetType = UNSET
-        model: str | UnsetType = UNSET
-        effort: Literal["low", "medium", "high", "xhigh", "max"] | UnsetType = UNSET
-        run_in_background: Annotated[bool, Meta(description="go on at once; its answer is told later")] | UnsetType = (
-            UNSET
-        )
-        isolation: Literal["worktree", "remote"] | UnsetType = UNSET
-        name: Annotated[str, Meta(description="a name by which a teammate is known")] | UnsetType = UNSET
-        team_name: Annotated[str, Meta(description="without meaning: a session has one team")] | UnsetType = UNSET
-        mode: Annotated[str, Meta(description="without meaning: the session's permission mode holds")] | UnsetType = (
-            UNSET
-        )
 
     within_session = True  # what a subagent does is asked about there
     concurrency_safe = True
@@ -48,20 +30,12 @@ class Agent(Tool):
 class Skill(Tool):
     """Load a skill: instructions for a particular kind of work."""
 
-    class Input(Struct, frozen=True):
-        skill: Annotated[str, Meta(description="the skill's name")]
-        args: Annotated[str, Meta(description="what to hand to it")] | UnsetType = UNSET
-
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
         return await env.host.run_skill(given["skill"], given.get("args") or "")
 
 
 class ToolSearch(Tool):
     """Find tools: `select:Name,Name` for those names, or words from their names and descriptions."""
-
-    class Input(Struct, frozen=True):
-        query: Annotated[str, Meta(description="`select:Name,Name`, or words to look for")]
-        max_results: float = 5
 
     read_only = True
 
@@ -124,17 +98,8 @@ def read_schema(text: str) -> dict[str, Any]:
     return {"type": "object", **schema}
 
 
-# -- the shared task list ---------------------------------------------------------------------------------------------
-
-
 class TaskCreate(Tool):
     """Add a task to the session's task list."""
-
-    class Input(Struct, frozen=True, rename="camel"):
-        subject: Annotated[str, Meta(description="a short title, in the imperative")]
-        description: Annotated[str, Meta(description="what needs to be done")]
-        active_form: Annotated[str, Meta(description="shown while in progress: `Running tests`")] | UnsetType = UNSET
-        metadata: dict[str, Any] | UnsetType = UNSET
 
     within_session = True
     concurrency_safe = True
@@ -157,19 +122,6 @@ PLAIN, FIELDS = ("subject", "description", "activeForm", "owner", "metadata"), {
 
 class TaskUpdate(Tool):
     """Change a task: its status, owner, words, or what it waits for. Status `deleted` removes it."""
-
-    class Input(Struct, frozen=True, rename="camel"):
-        task_id: Annotated[str, Meta(description="the task's number")]
-        subject: str | UnsetType = UNSET
-        description: str | UnsetType = UNSET
-        active_form: str | UnsetType = UNSET
-        status: Literal["pending", "in_progress", "completed", "deleted"] | UnsetType = UNSET
-        add_blocks: Annotated[list[str], Meta(description="tasks that wait for this one")] | UnsetType = UNSET
-        add_blocked_by: Annotated[list[str], Meta(description="tasks this one waits for")] | UnsetType = UNSET
-        owner: Annotated[str, Meta(description="who works on it")] | UnsetType = UNSET
-        metadata: Annotated[dict[str, Any], Meta(description="merged in; a null value removes its key")] | UnsetType = (
-            UNSET
-        )
 
     within_session = True
     concurrency_safe = True
@@ -199,9 +151,6 @@ class TaskUpdate(Tool):
 class TaskGet(Tool):
     """Show one task in full."""
 
-    class Input(Struct, frozen=True, rename="camel"):
-        task_id: Annotated[str, Meta(description="the task's number")]
-
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
@@ -220,9 +169,6 @@ class TaskListTool(Tool):
     """Show every task of the session, one line each."""
 
     name = "TaskList"
-
-    class Input(Struct, frozen=True):
-        pass
 
     read_only = True
 

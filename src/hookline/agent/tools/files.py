@@ -5,8 +5,6 @@ since; both are checked before any hook is asked, as in Claude Code. Writes repl
 leaves either the old text or the new.
 """
 
-from __future__ import annotations
-
 import base64
 import difflib
 import json
@@ -14,9 +12,7 @@ import os
 import re
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any, Literal
-
-from msgspec import UNSET, Meta, Struct, UnsetType
+from typing import Any
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.core.files import write_atomically
@@ -38,13 +34,6 @@ MOST_LINES = 20_000  # beyond this many lines a comparison costs more than anyon
 
 class Read(Tool):
     """Read a file: text with line numbers (up to 2000 lines; use offset and limit for more), or an image."""
-
-    class Input(Struct, frozen=True):
-        file_path: Annotated[str, Meta(description="the file's absolute path")]
-        offset: Annotated[int, Meta(ge=0, description="the first line to read")] | UnsetType = UNSET
-        limit: Annotated[int, Meta(gt=0, description="how many lines to read")] | UnsetType = UNSET
-        pages: str | UnsetType = UNSET
-        allow_large: bool | UnsetType = UNSET
 
     read_only = True
 
@@ -68,10 +57,6 @@ class Read(Tool):
 
 class Write(Tool):
     """Write a whole file. An existing file must have been read first."""
-
-    class Input(Struct, frozen=True):
-        file_path: Annotated[str, Meta(description="the file's absolute path")]
-        content: Annotated[str, Meta(description="the whole new text")]
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         """An existing file must be known to the model as it is now."""
@@ -99,14 +84,6 @@ class Edit(Tool):
 
     The piece must be unique, unless replace_all is true.
     """
-
-    class Input(Struct, frozen=True):
-        file_path: Annotated[str, Meta(description="the file's absolute path")]
-        old_string: Annotated[
-            str, Meta(description="the text to replace; it must occur exactly once, unless replace_all")
-        ]
-        new_string: Annotated[str, Meta(description="the text to put there")]
-        replace_all: Annotated[bool, Meta(description="replace every occurrence")] = False
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         """The piece must be there, once, in a file the model knows as it is now."""
@@ -250,18 +227,11 @@ def structured_patch(old: str, new: str) -> list[dict[str, Any]]:
     return hunks
 
 
-# -- notebooks ------------------------------------------------------------------------------------------------------
-
 POSITION = re.compile(r"cell-(\d+)")
 #: the first version of the format whose cells have ids
 WITH_IDS = (4, 5)
 DONE = {"replace": "Updated cell {id} with {source}", "insert": "Inserted cell {id} with {source}",
         "delete": "Deleted cell {id}"}  # fmt: skip
-CELL_ID = (
-    "the cell's id, or `cell-N` for the one at position N, from 0; with `insert` the new cell comes after it, or first "
-    "without one"
-)
-CELL_TYPE = "what kind of cell it is from now on; needed with `insert`"
 
 
 class NotebookEdit(Tool):
@@ -269,13 +239,6 @@ class NotebookEdit(Tool):
 
     A cell of code that is replaced loses its outputs.
     """
-
-    class Input(Struct, frozen=True):
-        notebook_path: Annotated[str, Meta(description="the notebook's absolute path")]
-        new_source: Annotated[str, Meta(description="the cell's new text")]
-        cell_id: Annotated[str, Meta(description=CELL_ID)] | UnsetType = UNSET
-        cell_type: Annotated[Literal["code", "markdown"], Meta(description=CELL_TYPE)] | UnsetType = UNSET
-        edit_mode: Annotated[Literal["replace", "insert", "delete"], Meta(description="what to do")] = "replace"
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
         """The notebook must be one, known to the model as it is now, and have the cell."""

@@ -5,8 +5,6 @@
 connection is held open by one task of its own, because the SDK wants it closed where it was opened.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -28,6 +26,9 @@ CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
 #: the `type` of a server that lives in the host
 IN_HOST = "sdk"
+INTERNAL_ERROR = -32603
+#: `await ask(server, message)`: hands a JSON-RPC message to the host; its JSON-RPC answer, or None
+AskHost: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
 
 class ServerConfig(Struct, frozen=True):
@@ -71,11 +72,11 @@ class McpServers:
         self.failures: dict[str, McpError] = {}
         self._environ = environ
 
-    async def connect(self) -> dict[str, McpTool]:
+    async def connect(self) -> "dict[str, McpTool]":
         """Connect to all at once that need no host; the tools of those that answered, by name."""
         return await self._connect({name: one for name, one in self.servers.items() if one.config.type != IN_HOST})
 
-    async def connect_hosted(self, ask: AskHost, more: Collection[str] = ()) -> dict[str, McpTool]:
+    async def connect_hosted(self, ask: AskHost, more: Collection[str] = ()) -> "dict[str, McpTool]":
         """Connect to the servers that live in the host: those the configuration says, and `more` that it names."""
         wanted = [name for name, one in self.servers.items() if one.config.type == IN_HOST]
         wanted += [name for name in more if name not in self.servers]
@@ -83,7 +84,7 @@ class McpServers:
         self.servers |= made
         return await self._connect(made)
 
-    async def _connect(self, servers: Mapping[str, McpServer]) -> dict[str, McpTool]:
+    async def _connect(self, servers: "Mapping[str, McpServer]") -> "dict[str, McpTool]":
         results = await asyncio.gather(*(server.connect() for server in servers.values()), return_exceptions=True)
         tools: dict[str, McpTool] = {}
         for name, result in zip(servers, results, strict=True):
@@ -123,7 +124,7 @@ class McpServer:
     def connected(self) -> bool:
         return self._client is not None
 
-    async def connect(self) -> list[McpTool]:
+    async def connect(self) -> "list[McpTool]":
         """Start or reach the server and list its tools; raises `McpError`."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._holder = asyncio.create_task(self._hold(ready), name=f"mcp server {self.name}")
@@ -313,16 +314,6 @@ def _why(problem: BaseException, errors: IO[str]) -> str:
     errors.seek(0)
     said = errors.read()[-2000:].strip().splitlines()
     return "; ".join([f"cannot connect: {str(problem) or type(problem).__name__}", *said[-1:]])
-
-
-# -- servers that live in the host --------------------------------------------------------------------------------
-# Each message to one (`type: "sdk"`) is a question, which the host answers.
-
-
-#: `await ask(server, message)`: hands a JSON-RPC message to the host; its JSON-RPC answer, or None
-AskHost: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
-
-INTERNAL_ERROR = -32603
 
 
 @contextlib.asynccontextmanager

@@ -1,7 +1,5 @@
 """Glob and Grep: finding files by name, and by what is in them, with ripgrep."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -10,9 +8,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any, Literal
-
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from typing import Any
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import BoundedOutput, find_helper
@@ -32,10 +28,6 @@ NO_RIPGREP = (
 class Glob(Tool):
     """Find files by a pattern such as `src/**/*.py`."""
 
-    class Input(Struct, frozen=True):
-        pattern: Annotated[str, Meta(description="such as `**/*.py`")]
-        path: Annotated[str, Meta(description="where to look; the working directory if left out")] | UnsetType = UNSET
-
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
@@ -54,25 +46,6 @@ class Glob(Tool):
 
 class Grep(Tool):
     """Search files for a regular expression: names of matching files, the lines themselves, or counts."""
-
-    class Input(Struct, frozen=True):
-        pattern: Annotated[str, Meta(description="a regular expression")]
-        path: Annotated[str, Meta(description="file or folder; the working directory if left out")] | UnsetType = UNSET
-        glob: Annotated[str, Meta(description="only files whose name matches")] | UnsetType = UNSET
-        output_mode: Literal["content", "files_with_matches", "count"] | UnsetType = UNSET
-        before: Annotated[float, Meta(description="lines before a match")] | UnsetType = field(default=UNSET, name="-B")
-        after: Annotated[float, Meta(description="lines after a match")] | UnsetType = field(default=UNSET, name="-A")
-        around: Annotated[float, Meta(description="lines around a match")] | UnsetType = field(default=UNSET, name="-C")
-        context: Annotated[float, Meta(description="lines around a match")] | UnsetType = UNSET
-        numbers: Annotated[bool, Meta(description="with line numbers (they are shown anyway)")] | UnsetType = field(
-            default=UNSET, name="-n"
-        )
-        ignore_case: bool | UnsetType = field(default=UNSET, name="-i")
-        only: Annotated[bool, Meta(description="only the matching part")] | UnsetType = field(default=UNSET, name="-o")
-        type: Annotated[str, Meta(description="a kind of file: py, js, rust, …")] | UnsetType = UNSET
-        head_limit: Annotated[float, Meta(description="at most this many lines; 0 for all")] | UnsetType = UNSET
-        offset: Annotated[float, Meta(description="lines to skip first")] | UnsetType = UNSET
-        multiline: Annotated[bool, Meta(description="let the pattern span lines")] | UnsetType = UNSET
 
     read_only = True
 

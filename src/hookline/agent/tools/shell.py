@@ -7,8 +7,6 @@ confused with it. Exports that hooks wrote into CLAUDE_ENV_FILE scripts are read
 a file the model can read, and nothing of them outlives the session.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex
@@ -291,9 +289,6 @@ class Jobs:
             job.status = "completed" if job.exit_code == 0 else "failed"
         if self.on_done:
             self.on_done(job)
-
-
-# -- programs of our own use ---------------------------------------------------------------------------------------
 
 
 @cache

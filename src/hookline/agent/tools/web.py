@@ -6,19 +6,17 @@ and a public name that leads to a private address is not asked. A host that is p
 secrets never are.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit, urlunsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Struct
 
 from hookline.agent.http_client import HttpClient, read_body
 from hookline.agent.messages import Raw, Text, User
@@ -63,10 +61,6 @@ class WebFetch(Tool):
 
     http becomes https; a redirect to another host is told to you and not followed.
     """
-
-    class Input(Struct, frozen=True):
-        url: Annotated[str, Meta(description="the page's whole address")]
-        prompt: Annotated[str, Meta(description="what you want to know from the page")]
 
     concurrency_safe = True
 
@@ -132,7 +126,7 @@ async def fetch(url: str) -> WebPage:
     raise ValueError(f"more than {MOST_REDIRECTS} redirects")
 
 
-async def _page(url: str, answer: httpx2.Response) -> WebPage:
+async def _page(url: str, answer: "httpx2.Response") -> WebPage:
     kind = answer.headers.get("content-type", "text/html").lower()
     body = await read_body(answer, MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
@@ -159,9 +153,6 @@ async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
     request = ModelRequest(messages=(User.of(ABOUT_PAGE.format(content=content, prompt=prompt)),))
     said = await env.host.ask_model(request, small=True)
     return content if said is None else said.text or "(the model said nothing about the page)"
-
-
-# -- whom to ask -------------------------------------------------------------------------------------------------
 
 
 def _same_host(url: str, target: str) -> bool:
@@ -210,19 +201,12 @@ def _not_to_be_asked(address: str, *, private: bool) -> str | None:
     return None if inner.is_global or private else "a private address; permit that one itself to have it asked"
 
 
-# -- searching ---------------------------------------------------------------------------------------------------
-
 MOST_SEARCHES = 8
 SEARCHING = "You are an assistant for performing a web search tool use"
 
 
 class WebSearch(Tool):
     """Search the web; what was found, with links. Name the links you used as sources in your answer."""
-
-    class Input(Struct, frozen=True):
-        query: Annotated[str, Meta(min_length=2, description="what to search for")]
-        allowed_domains: Annotated[list[str], Meta(description="results from these domains only")] | UnsetType = UNSET
-        blocked_domains: Annotated[list[str], Meta(description="no results from these domains")] | UnsetType = UNSET
 
     concurrency_safe = True
 

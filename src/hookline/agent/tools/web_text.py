@@ -1,7 +1,5 @@
 """HTML as text that a model can read: headings, paragraphs, lists, links and code stay recognisable."""
 
-from __future__ import annotations
-
 import re
 import time
 from html.parser import HTMLParser
