@@ -93,19 +93,18 @@ PURE = (
     "hosts.cline",
     "hosts.codex",
     "hosts.copilot",
+    "hosts.cursor",
     "hosts.gemini",
     "hosts.grok",
     "hosts.host",
     "hosts.kimi",
     "hosts.opencode",
     "hosts.openhands",
-    "hosts.qwen",
     "hosts.decode",
     "hosts.encode",
-    "hosts.shapes",
     "hosts.table",
-    "hosts.unverified",
     "hosts.vibe",
+    "hosts.windsurf",
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}

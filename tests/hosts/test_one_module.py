@@ -1,4 +1,4 @@
-"""One module per host: its name stands there and in the table, and another host is one module and one row."""
+"""One row per host: its name stands there, in a module of that name and in the table; another host is one more."""
 
 import ast
 import json
@@ -14,10 +14,9 @@ from hookline.hosts.table import HOSTS
 from tests.environ import clean_environ
 
 PACKAGE = Path(hookline.__file__).parent
-UNVERIFIED = ("cursor", "windsurf", "crush", "goose", "kiro", "augment", "droid")
 EXCEPTIONS = {
     "hosts/claude_code": "the client of Claude Code: another way to run hooks, and no row",
-    "hosts/grok.py": "Grok runs the hooks that were written for Claude Code and Cursor",
+    "hosts/rows/grok.json": "Grok runs the hooks that were written for Claude Code and Cursor",
     "hosts/prove/model.py": "the names of models that it offers, and Gemini is also a protocol",
     "hosts/dialect_lines.py": "`claude` is also the name of a dialect",
     "hosts/gateway": "a `cursor` of MCP says where a list goes on",
@@ -26,10 +25,6 @@ EXCEPTIONS = {
     "cli": "`hookline attach` is for Claude Code, and examples in help texts name a host",
 }
 """Where the name of another host may stand, and why."""
-
-
-def home_of(name: str) -> str:
-    return "hosts/unverified.py" if name in UNVERIFIED else f"hosts/{name}.py"
 
 
 def words_of(tree: ast.Module) -> Iterator[str]:
@@ -45,13 +40,15 @@ def words_of(tree: ast.Module) -> Iterator[str]:
 def test_a_hosts_name_stands_in_its_own_module() -> None:
     """So what is known of a host is found, and changed, in one place."""
     elsewhere = []
-    for path in sorted([*(PACKAGE / "hosts").rglob("*.py"), *(PACKAGE / "cli").rglob("*.py")]):
+    rows = (PACKAGE / "hosts/rows").iterdir()
+    for path in sorted([*rows, *(PACKAGE / "hosts").rglob("*.py"), *(PACKAGE / "cli").rglob("*.py")]):
         place = path.relative_to(PACKAGE).as_posix()
         if place == "hosts/table.py" or any(place.startswith(one) for one in EXCEPTIONS):
             continue
-        words = "\n".join(words_of(ast.parse(path.read_text())))
+        text = path.read_text()
+        words = "\n".join(words_of(ast.parse(text))) if path.suffix == ".py" else text
         elsewhere += [f"{place}: {name}" for name in HOSTS
-                      if place != home_of(name) and re.search(rf"\b{name}\b", words, re.IGNORECASE)]  # fmt: skip
+                      if path.stem != name and re.search(rf"\b{name}\b", words, re.IGNORECASE)]  # fmt: skip
 
     assert elsewhere == []
 
@@ -64,20 +61,14 @@ def test_nothing_asks_for_a_hosts_name() -> None:
     assert [str(path) for path in files if asked.search(path.read_text())] == []
 
 
-ACME = '''"""Acme: a host that a test adds."""
-
-from hookline.hosts.host import Config, Host
-from hookline.hosts.shapes import BASH, BLOCK, flat, same
-
-ACME = Host(
-    name="acme",
-    title="Acme",
-    events=same("PreToolUse"),
-    says={"PreToolUse": {"deny": BLOCK}},
-    tools={"run": BASH},
-    config=Config(user=".acme/hooks.json", entry=flat),
-)
-'''
+ACME = {
+    "name": "acme",
+    "title": "Acme",
+    "events": {"PreToolUse": "PreToolUse"},
+    "says": {"PreToolUse": {"deny": {"decision": "block", "reason": "{text}"}}},
+    "tools": {"run": {"name": "Bash"}},
+    "config": {"user": ".acme/hooks.json", "entry": {"command": "{command}", "timeout": "{timeout}"}},
+}
 HOOKS = """from hookline import Hooks, deny
 from hookline.events import PreToolUse
 
@@ -90,21 +81,14 @@ def refuse(event):
 """
 
 
-def test_another_host_is_one_module_and_one_row(tmp_path: Path) -> None:
+def test_another_host_is_one_file_and_one_line(tmp_path: Path) -> None:
     """It is installed, answered and taken out again; nothing else had to change."""
     package, home = tmp_path / "hookline", tmp_path / "home"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     home.mkdir()
-    (package / "hosts/acme.py").write_text(ACME)
+    (package / "hosts/rows/acme.json").write_text(json.dumps(ACME))
     table = package / "hosts/table.py"
-    text = table.read_text().replace("\n    CLAUDE,", "\n    ACME, CLAUDE,", 1)
-    table.write_text(
-        text.replace(
-            "from hookline.hosts.claude import",
-            "from hookline.hosts.acme import ACME\nfrom hookline.hosts.claude import",
-            1,
-        )
-    )
+    table.write_text(table.read_text().replace("\n    CLAUDE,", '\n    read_row("acme"), CLAUDE,', 1))
     hooks = tmp_path / "hooks.py"
     hooks.write_text(HOOKS)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit
 from hookline.hosts.decode import decode
 from hookline.hosts.encode import MOST_BYTES, encode, refuse
-from hookline.hosts.host import ABILITIES, Exit, Host, Response, able
+from hookline.hosts.host import ABILITIES, EXIT, Host, Response, able
 from hookline.hosts.table import HOSTS, find
 from hookline.replies import (
     NOTHING,
@@ -209,9 +209,9 @@ def test_whoever_says_no_is_heard_on_every_host(reply: Reply, host: Host) -> Non
 def says_deny(host: Host, response: Response) -> bool:
     """Whether a response is, but for its text, the deny of the host's row."""
     template = host.says["PreToolUse"]["deny"]
-    if isinstance(template, Exit):
-        return response.exit_code == template.code
-    if callable(template):
+    if template == EXIT:
+        return response.exit_code == 2
+    if host.refuses_commands_only:
         return b"denied: " in response.stdout or b'"cancel":true' in response.stdout
     words = json.loads(response.stdout or b"{}")
     assert isinstance(template, Mapping)

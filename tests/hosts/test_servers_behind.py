@@ -11,10 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hookline.core.interpreter import python_argv
-from hookline.hosts.host import FileEdit, ProofRecipe, World
+from hookline.hosts.host import FileEdit, ProofRecipe
 from hookline.hosts.install.survey import find_binary
 from hookline.hosts.prove.run import ProgramRun, Workspace, apply_edit, folders, trust_folder
 from hookline.hosts.table import AGENTS, find
@@ -44,7 +45,7 @@ ONLY_GATEWAY = (
 
 def configure(name: str, home: Path, project: Path, server: Path) -> None:
     """The server, as the host's user would have it in the user's own file."""
-    edit = server_edit(name, World(home, project, ""), [sys.executable, str(server)])
+    edit = server_edit(name, [sys.executable, str(server)])
     apply_edit(home, FileEdit(".claude.json", edit.values) if name == "claude" else edit)
 
 
@@ -53,9 +54,10 @@ def agent(name: str) -> ProofRecipe:
     made = AGENTS[name]
     if name != "claude":
         return made
-    return made._replace(
-        argv=lambda world, prompt: [*made.argv(world, prompt), "--allowedTools=mcp__demo__make_mark"],
-        env=lambda world: {key: value for key, value in made.env(world).items() if key != "CLAUDE_CONFIG_DIR"},
+    return msgspec.structs.replace(
+        made,
+        argv=[*made.argv, "--allowedTools=mcp__demo__make_mark"],
+        env={key: value for key, value in made.env.items() if key != "CLAUDE_CONFIG_DIR"},
     )
 
 

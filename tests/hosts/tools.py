@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.hosts.host import FileEdit, ProofRecipe, World
+import msgspec
+
+from hookline.hosts.host import FileEdit, ProofRecipe
 from hookline.hosts.table import AGENTS
 
 HOOKS = """
@@ -82,17 +84,17 @@ REASONS_LOST = ("cline",)
 """A refused call that is not a command ends the run."""
 
 
-def server_edit(name: str, world: World, server: list[str]) -> FileEdit:
+def server_edit(name: str, server: list[str]) -> FileEdit:
     """Tells an agent of an MCP server called `demo`."""
     program, script = server
     plain = {"command": program, "args": [script]}
     full = {**plain, "trust": True, "tools": ["*"]}
-    servers, tables = ("mcpServers", "demo"), ("mcp_servers", "demo")
+    servers, tables = "mcpServers.demo", "mcp_servers.demo"
     return {
         "gemini": FileEdit(".gemini/settings.json", {servers: full}),
         "qwen": FileEdit(".qwen/settings.json", {servers: full}),
-        "opencode": FileEdit(".config/opencode/opencode.json", {("mcp", "demo"): {"type": "local", "command": server}}),
-        "claude": FileEdit(str(world.project / ".mcp.json"), {servers: full}),
+        "opencode": FileEdit(".config/opencode/opencode.json", {"mcp.demo": {"type": "local", "command": server}}),
+        "claude": FileEdit("{project}/.mcp.json", {servers: full}),
         "copilot": FileEdit(".copilot/mcp-config.json", {servers: full}),
         "kimi": FileEdit(".kimi-code/mcp.json", {servers: plain}),
         "openhands": FileEdit(".openhands/mcp.json", {servers: plain}),
@@ -105,12 +107,9 @@ def server_edit(name: str, world: World, server: list[str]) -> FileEdit:
 
 def agent_with_server(name: str, server: list[str]) -> ProofRecipe:
     agent = AGENTS[name]
-
-    def argv(world: World, prompt: str) -> list[str]:
-        more = ["--mcp-config", str(world.project / ".mcp.json"), "--allowedTools=mcp__demo__make_mark,Write,Edit,Read"]
-        return [*agent.argv(world, prompt), *(more if name == "claude" else ())]
-
-    return agent._replace(edits=lambda world: [*agent.edits(world), server_edit(name, world, server)], argv=argv)
+    more = ["--mcp-config", "{project}/.mcp.json", "--allowedTools=mcp__demo__make_mark,Write,Edit,Read"]
+    argv = [*agent.argv, *(more if name == "claude" else ())]
+    return msgspec.structs.replace(agent, edits=[*agent.edits, server_edit(name, server)], argv=argv)
 
 
 def tool_calls(name: str, project: Path) -> list[Call]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hookline.hosts.host import ABILITIES, Exit, Host, Plain, able
+from hookline.hosts.host import ABILITIES, EXIT, PLAIN, Host, able
 from hookline.hosts.table import HOSTS
 from tools.hosts.each import HostRunner, Interrupted, summary
 from tools.hosts.measure import CASES
@@ -174,12 +174,10 @@ def _words(host: Host) -> str:
 
 
 def _shown(template: Any) -> str:
-    if isinstance(template, Exit):
-        return f"exit code {template.code}, the text on stderr"
-    if isinstance(template, Plain):
+    if template == EXIT:
+        return "exit code 2, the text on stderr"
+    if template == PLAIN:
         return "the text on stdout"
-    if callable(template):
-        return (template.__doc__ or "").partition("\n")[0].rstrip(".")
     return f"`{json.dumps(template)}`" if template else "as part of the decision"
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hookline.hosts.host import FileEdit, ProofRecipe, World
+import msgspec
+
+from hookline.hosts.host import ProofRecipe
 
 Call = tuple[str, Any]
+replace = msgspec.structs.replace
 NO_ENV: Mapping[str, str] = MappingProxyType({})
 MODELS = {"claude": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash", "openhands": "gpt-4.1"}
 """The model that an agent is run with, where it is not `fake-model`."""
@@ -49,18 +52,10 @@ def with_family(name: str, agent: ProofRecipe, family: Family) -> ProofRecipe:
     def replaced(text: str) -> str:
         return text.replace(before, family.model)
 
-    def edits(world: World) -> list[FileEdit]:
-        return [edit._replace(values=_mapped(edit.values, replaced), rows=_mapped(edit.rows, replaced))
-                for edit in agent.edits(world)]  # fmt: skip
-
-    def env(world: World) -> dict[str, str]:
-        return {**_mapped(agent.env(world), replaced), **family.env}
-
-    setup = agent.setup
-    return agent._replace(
-        edits=edits, env=env, setup=None if setup is None else lambda world: [*map(replaced, setup(world))],
-        argv=lambda world, prompt: [*map(replaced, agent.argv(world, prompt))],
-    )  # fmt: skip
+    edits = [replace(edit, values=_mapped(edit.values, replaced), rows=_mapped(edit.rows, replaced))
+             for edit in agent.edits]  # fmt: skip
+    env = {**_mapped(agent.env, replaced), **family.env}
+    return replace(agent, edits=edits, env=env, setup=[*map(replaced, agent.setup)], argv=[*map(replaced, agent.argv)])
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

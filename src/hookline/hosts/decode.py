@@ -124,7 +124,7 @@ def _file_call(change: PatchedFile) -> dict[str, Any]:
 def _untranslated(host: Host, fields: Mapping[str, Any], given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A call of an MCP server's tool; of one that keeps its name; or of a tool that is not known."""
     name = fields.get("tool_name")
-    names = host.mcp(name, fields) if host.mcp is not None and isinstance(name, str) else ()
+    names = host.mcp_names(name, fields) if isinstance(name, str) else ()
     if names:
         inner = given.get(host.mcp_input) if host.mcp_input else given
         if not isinstance(inner, dict):
@@ -230,7 +230,7 @@ def unknown_offers(host: Host, offered: Iterable[str], servers: Iterable[str] = 
         if name.startswith("mcp_") or space.startswith("mcp_"):
             return True
         listed = any(each in host.tools or each in host.other_tools for each in (name, short, space + short))
-        return listed or (host.mcp is not None and bool(host.mcp(name, fields)))
+        return listed or bool(host.mcp_names(name, fields))
 
     return sorted(name for name in offered if not is_known(name))
 

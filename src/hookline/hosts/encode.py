@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from shlex import quote
 from typing import Any
 
 import msgspec
 
 from hookline.events import Event, spec_of
 from hookline.hosts.decode import native_input, original
-from hookline.hosts.host import NO_WORDS, Exit, Host, Plain, Response, Template
-from hookline.hosts.shapes import TEXT, VALUE
+from hookline.hosts.host import EXIT, NO_WORDS, PLAIN, TEXT, Host, Response, Template, Words, fill
 from hookline.replies import Decision, Reply
 
 MOST_BYTES = 500_000
@@ -84,7 +84,7 @@ def _encode(host: Host, reply: Reply, event: Event) -> Response:
     if reason is not None:  # with a stop beside it, where the host knows how to end the turn as well
         ends = reply.stop and isinstance(words.get("stop"), Mapping)
         stop = [(words["stop"], reply.stop_reason or _STOPPED)] if ends else []
-        return _respond(host, reply, event, [*stop, (words["deny"], reason)])
+        return _respond(host, reply, event, [*stop, _denied(words, reason, event)])
     if host.body is not None:
         return _written(host.body(reply, event))
     said = _said(host, reply, event)
@@ -98,8 +98,15 @@ def refuse(host: Host, reason: str, event_name: str = "", event: Event | None = 
     words, reason = host.says.get(event_name, NO_WORDS), cut(reason)
     if "deny" not in words and event_name in host.events.values():
         return Response(stderr=reason.encode())  # nothing to prevent there
-    deny = words.get("deny") or host.says["PreToolUse"]["deny"]
-    return _respond(host, Reply(), event, [(deny, reason or _UNSAID)])
+    denying = words if "deny" in words else host.says["PreToolUse"]
+    return _respond(host, Reply(), event, [_denied(denying, reason or _UNSAID, event)])
+
+
+def _denied(words: Words, reason: str, event: Event | None) -> Part:
+    """A deny; where that of a command is another command, its text is a word of a shell."""
+    if event is not None and event.subject == "Bash" and "deny command" in words:
+        return words["deny command"], quote(f"denied: {reason}")
+    return words["deny"], reason
 
 
 def refusal(host: Host, reply: Reply, event: Event) -> str | None:
@@ -125,8 +132,6 @@ def refusal(host: Host, reply: Reply, event: Event) -> str | None:
 
 
 Part = tuple[Template, Any]
-
-
 _HEARD = ("deny", "context", "replace", "stop", "keep_going")
 """What must not get lost without a word."""
 
@@ -170,31 +175,25 @@ def native_output(event: Event, output: Any, template: Template | None) -> Any:
 def _wants_text(template: Any) -> bool:
     if isinstance(template, Mapping):
         return any(_wants_text(value) for value in template.values())
-    return template == TEXT or isinstance(template, Exit | Plain)
+    return template in (TEXT, EXIT, PLAIN)
 
 
 def _respond(host: Host, reply: Reply, event: Event | None, parts: list[Part], missing: Iterable[str] = ()) -> Response:
     body: dict[str, Any] = {}
     for template, value in parts:
-        if isinstance(template, Exit):
-            return Response(stderr=str(value).encode(), exit_code=template.code)
-        if isinstance(template, Plain):
+        if template == EXIT:
+            return Response(stderr=str(value).encode(), exit_code=2)
+        if template == PLAIN:
             return Response(stdout=str(value).encode())
-        _merge(body, template(value, event) if callable(template) else _filled(template, value))
+        _merge(body, fill(template, text=value, value=value, prompt=getattr(event, "prompt", "")))
     if reply.messages and host.message:
-        _merge(body, _filled(host.message, "\n".join(reply.messages)))
+        _merge(body, fill(host.message, text="\n".join(reply.messages)))
     note = "".join(f"hookline: {host.title} has no way to do `{kind}` here\n" for kind in missing)
     return _written(body, note)
 
 
 def _written(body: Mapping[str, Any], note: str = "") -> Response:
     return Response(stdout=msgspec.json.encode(body) if body else b"", stderr=note.encode())
-
-
-def _filled(template: Any, value: Any) -> Any:
-    if isinstance(template, Mapping):
-        return {key: _filled(inner, value) for key, inner in template.items()}
-    return value if template in (TEXT, VALUE) else template
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:

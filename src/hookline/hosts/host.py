@@ -1,12 +1,14 @@
 """What is said about an agent CLI in one row: its events, its tools, its words for an answer. Pure.
 
-A row is data. `decode` and `encode` turn payloads into events and answers into bytes with it, so that a new host is one
-module and one line in `table`. Everything a row claims was measured on the binary of the version in `verified`; a row
-without one repeats the vendor's documentation.
+A row is data: `rows/NAME.json`, with the fields of `Host`. `decode` and `encode` turn payloads into events and answers
+into bytes with it, so that a new host is one file and one line in `table`; what data cannot say (a payload that nests
+what others have at the top) is a function in a module of the host's name. Everything a row claims was measured on the
+binary of the version in `verified`; a row without one repeats the vendor's documentation.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -37,22 +39,43 @@ NAMESPACE = "::"
 """Stands between a namespace of tools and a tool's name, for hosts that have such."""
 
 
-class Exit(msgspec.Struct, frozen=True):
-    """An answer that is an exit code, with the text on stderr."""
+EXIT: Literal["exit 2"] = "exit 2"
+"""An answer that is the exit code 2, with the text on stderr."""
 
-    code: int = 2
+PLAIN: Literal["plain text"] = "plain text"
+"""An answer that is plain text on stdout."""
 
+TEXT = "{text}"
+"""Stands in a template for the reason, the context or the message."""
 
-class Plain(msgspec.Struct, frozen=True):
-    """An answer that is plain text on stdout."""
+Template = Mapping[str, Any] | Literal["exit 2", "plain text"]
+"""How a host words one kind of answer.
 
-
-Template = Mapping[str, Any] | Exit | Plain | Callable[[Any, Event | None], Mapping[str, Any]]
-"""How a host words one kind of answer."""
+`{value}` stands for the tool's new input or output, as the host itself would write it; `{prompt}` for the user's.
+"""
 
 Words = Mapping[str, Template]
-"""By kind of answer: allow, ask, defer, deny, rewrite, context, replace, stop, keep_going."""
+"""By kind of answer: allow, ask, defer, deny, rewrite, context, replace, stop, keep_going.
+
+`deny command` is the deny of a shell line, for a host where any other refused call ends the run.
+"""
 NO_WORDS: Words = _NONE
+
+_BLANK = re.compile(r"\{(\w+)\}")
+
+
+def fill(template: Any, **values: Any) -> Any:
+    """A template with its `{names}` replaced; a text that is one name alone becomes the value itself."""
+    if isinstance(template, Mapping):
+        return {key: fill(inner, **values) for key, inner in template.items()}
+    if isinstance(template, list | tuple):
+        return [fill(inner, **values) for inner in template]
+    if not isinstance(template, str):
+        return template
+    alone = _BLANK.fullmatch(template)
+    if alone is not None:
+        return values.get(alone[1], template)
+    return _BLANK.sub(lambda found: str(values.get(found[1], found[0])), template)
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -63,7 +86,7 @@ class Response(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-class Tool(msgspec.Struct, frozen=True):
+class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one of the host's tools is called here, and its fields.
 
     `fields` maps the host's names to ours; a field that is not named keeps its name. `lines` is a list of shell
@@ -98,21 +121,12 @@ class HookEntry(NamedTuple):
     gate: bool
 
 
-def hook(entry: HookEntry) -> dict[str, Any]:
-    """A hook in Claude Code's words."""
-    return {"type": "command", "command": entry.command, "timeout": entry.timeout}
-
-
-def nested(entry: HookEntry) -> dict[str, Any]:
-    """A group of one hook, as in Claude Code's settings."""
-    return {"hooks": [hook(entry)]}
-
-
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the host reads its hooks, and in which form.
 
-    Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. A folder
-    of `scripts` has an executable for each event; a `plugin` is a text for all entries together.
+    Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. They have
+    the form of `entry`, and that of a gate the form of `gate_entry` if there is one; `{id}` is a number made of the
+    command. A folder of `scripts` has an executable for each event; a `plugin` is a file in `rows` for all of them.
 
     `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
     variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
@@ -127,10 +141,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     local: str = ""
     home_env: str = ""
     kind: Literal["json", "toml", "scripts", "plugin"] = "json"
-    entry: Callable[[HookEntry], Mapping[str, Any]] = nested
+    entry: Mapping[str, Any] = MappingProxyType(
+        {"hooks": [{"type": "command", "command": "{command}", "timeout": "{timeout}"}]}
+    )
+    gate_entry: Mapping[str, Any] = _NONE
     version: int | str | None = None
     listed: bool = False
-    plugin: Callable[[list[HookEntry]], str] | None = None
+    plugin: str = ""
     second: int = 1
     longest: int = 45
     cut_to: Mapping[str, int] = _NONE
@@ -155,7 +172,7 @@ class HookTrust(msgspec.Struct, frozen=True):
     hashes: Callable[[str, Any, Callable[[Any], bool]], dict[str, str]]
 
 
-class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a host keeps its MCP servers, and the form of an entry there.
 
     `user` is relative to the home (or to the host's own folder, where a variable moves that), `project` to a project.
@@ -181,28 +198,31 @@ class ServerFile(msgspec.Struct, frozen=True, kw_only=True):
 ToolCall = tuple[str, Any]
 
 
-class World(NamedTuple):
-    """Where one run takes place: folders of its own, and the model's address."""
+class ToolForm(msgspec.Struct, frozen=True, array_like=True):
+    """A call of one of the agent's tools, whose input has a blank for a command, a file or a prompt."""
 
-    home: Path
-    project: Path
-    url: str
+    tool: str
+    given: Any
+
+    def __call__(self, value: str) -> ToolCall:
+        """The call with its blank filled."""
+        return self.tool, fill(self.given, command=value, file=value, prompt=value)
 
 
-class FileEdit(NamedTuple):
+class FileEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is set in a JSON or TOML file of the home, which may be a copy of the user's, comments and all.
 
-    `rows` has one row for each of these arrays of tables, in place of one that has its name; the key `without` is taken
-    out first.
+    Keys are joined by points. `rows` has one row for each of these arrays of tables, in place of one that has its name;
+    the key `without` is taken out first.
     """
 
     path: str
-    values: Mapping[tuple[str, ...], Any]
+    values: Mapping[str, Any]
     rows: Mapping[str, Mapping[str, Any]] = _NONE
-    without: tuple[str, ...] = ()
+    without: str = ""
 
 
-class TrustedFolders(NamedTuple):
+class TrustedFolders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An agent's list of the folders whose hooks it runs.
 
     The file at `path`, relative to the home, has a `table` for each folder, with the names of the tables and of their
@@ -212,7 +232,7 @@ class TrustedFolders(NamedTuple):
 
     path: str
     form: Literal["table", "map", "lists"]
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     trusted: Any
     inherits: bool = True
     """Whether a folder is trusted that lies in one that is; measured."""
@@ -224,22 +244,25 @@ class TrustedFolders(NamedTuple):
     """Whether it is on where the switch is not set."""
 
 
-class ProofRecipe(NamedTuple):
-    """One agent CLI, as it is run for a proof: `bash`, `write` and `spawn` are the calls of its tools."""
+class ProofRecipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One agent CLI, as it is run for a proof: `bash`, `write` and `spawn` are the calls of its tools.
 
-    argv: Callable[[World, str], list[str]]
-    env: Callable[[World], dict[str, str]]
-    bash: Callable[[str], ToolCall]
-    write: Callable[[str], ToolCall]
+    `{home}`, `{project}` and `{url}` stand for the folders of a run and the model's address, `{prompt}` for the prompt.
+    """
+
+    argv: list[str]
+    env: Mapping[str, str]
+    bash: ToolForm
+    write: ToolForm
     copies: tuple[str, ...]
     """What of the user's home it reads: files and folders, relative to it."""
     project_copies: tuple[str, ...] = ()
-    edits: Callable[[World], list[FileEdit]] = lambda world: []
-    setup: Callable[[World], list[str]] | None = None
+    edits: list[FileEdit] = []
+    setup: list[str] = []
     """The words of a command of its own that tells it of the model."""
-    ending: tuple[ToolCall, ...] = ()
+    ending: list[ToolCall] = []
     """Calls that end the run, for an agent that must be told."""
-    spawn: Callable[[str], ToolCall] | None = None
+    spawn: ToolForm | None = None
     """The call that has another agent work on a prompt; none if it offers no such tool."""
     trust: TrustedFolders | None = None
     """Where it keeps the folders that are trusted; the others run a project's hooks wherever they are started."""
@@ -252,12 +275,12 @@ class ProofRecipe(NamedTuple):
 # -- the row ----------------------------------------------------------------------------------------------------------
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One agent CLI."""
 
     name: str
     title: str
-    events: Mapping[str, str]
+    events: Mapping[str, str] = _NONE
     """The host's event names, and ours."""
     says: Mapping[str, Words]
     """For each of our events, the kinds of answer the host obeys, and its words for them."""
@@ -275,6 +298,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
     mcp: McpReader | None = None
     """Reads its names for the tools of MCP servers, unless they are Claude Code's."""
+    mcp_separator: str = ""
+    """What stands between a server and a tool in such a name, where that is all there is to it."""
     mcp_input: str = ""
     """Where in such a tool's input its own input is."""
     tells_servers: bool = True
@@ -283,8 +308,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Flattens a payload that nests what others have at the top."""
     roams: bool = False
     """Whether `cwd` of a tool event is the folder the command will run in, not the project's."""
-    refuses_commands_only: bool = False
-    """Whether a refused call that is not a shell command ends the run, and the model does not learn why."""
     message: Mapping[str, Any] | None = None
     """The words for a message to the user."""
     body: Callable[[Reply, Event], dict[str, Any]] | None = None
@@ -322,9 +345,32 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
         """What the host calls one of our events: a few have several names for it, many none."""
         return tuple(theirs for theirs, ours in self.events.items() if ours == name)
 
+    @property
+    def refuses_commands_only(self) -> bool:
+        """Whether a refused call that is not a shell command ends the run, and the model does not learn why."""
+        return "deny command" in self.says["PreToolUse"]
+
+    def mcp_names(self, name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        """Our names for an MCP server's tool; one that can be cut in several places is read in every way."""
+        if self.mcp is not None:
+            return self.mcp(name, fields)
+        between = self.mcp_separator
+        parts = name.split(between) if between else [name]
+        cuts = range(1, len(parts))
+        return tuple(mcp_name(between.join(parts[:cut]), between.join(parts[cut:])) for cut in cuts)
+
     def ours(self, theirs: str) -> str | None:
         """Our name for one of the host's events."""
         return self.events.get(theirs) or self.aliases.get(theirs)
+
+
+ROWS: Path = Path(__file__).with_name("rows")
+
+
+def read_row(name: str, **functions: Any) -> Host:
+    """The row of a host: what its file says, and what data cannot say."""
+    row = msgspec.json.decode((ROWS / f"{name}.json").read_bytes(), type=Host)
+    return msgspec.structs.replace(row, **functions) if functions else row
 
 
 ABILITIES: Mapping[str, tuple[str, str]] = MappingProxyType({

@@ -10,19 +10,19 @@ from hookline.hosts.claude import CLAUDE
 from hookline.hosts.cline import CLINE
 from hookline.hosts.codex import CODEX
 from hookline.hosts.copilot import COPILOT
+from hookline.hosts.cursor import CURSOR
 from hookline.hosts.gemini import GEMINI
 from hookline.hosts.grok import GROK
-from hookline.hosts.host import Host, ProofRecipe
+from hookline.hosts.host import Host, ProofRecipe, read_row
 from hookline.hosts.kimi import KIMI
 from hookline.hosts.opencode import OPENCODE
 from hookline.hosts.openhands import OPENHANDS
-from hookline.hosts.qwen import QWEN
-from hookline.hosts.unverified import AUGMENT, CRUSH, CURSOR, DROID, GOOSE, KIRO, WINDSURF
 from hookline.hosts.vibe import VIBE
+from hookline.hosts.windsurf import WINDSURF
 
 _ROWS = (
-    CLAUDE, CODEX, GEMINI, QWEN, COPILOT, KIMI, GROK, VIBE, OPENHANDS, CLINE, OPENCODE,
-    CURSOR, WINDSURF, CRUSH, GOOSE, KIRO, AUGMENT, DROID,
+    CLAUDE, CODEX, GEMINI, read_row("qwen"), COPILOT, KIMI, GROK, VIBE, OPENHANDS, CLINE, OPENCODE,
+    CURSOR, WINDSURF, *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),
 )  # fmt: skip
 
 HOSTS: Mapping[str, Host] = MappingProxyType({host.name: host for host in _ROWS})

@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import msgspec
 
 from hookline.core.files import private_folder, state_folder, write_atomically
 from hookline.errors import ConfigError, HooklineError
-from hookline.hosts.host import Config, HookEntry, Host
+from hookline.hosts.host import MARGIN, ROWS, Config, HookEntry, Host, fill
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import Scope, config_path, is_ours
 
@@ -392,16 +393,32 @@ def without_mark(text: str) -> str:
 
 
 def _appended(form: Config, text: str, entries: list[HookEntry]) -> str:
-    if form.plugin is not None:
-        return form.plugin(entries)
+    if form.plugin:
+        return _plugin(form.plugin, entries)
     if form.version is not None and "version" not in jsonc.parse(text).members:
         text = jsonc.put(text, ("version",), form.version)
     for entry in entries:
         if form.kind == "toml":
-            text = toml_edit.add_row(text, "hooks", form.entry(entry))
+            text = toml_edit.add_row(text, "hooks", _written(form, entry))
         else:
-            text = jsonc.append(text, ("hooks",) if form.listed else ("hooks", entry.event), form.entry(entry))
+            text = jsonc.append(text, ("hooks",) if form.listed else ("hooks", entry.event), _written(form, entry))
     return text
+
+
+def _written(form: Config, entry: HookEntry) -> dict[str, Any]:
+    template = (entry.gate and form.gate_entry) or form.entry
+    return fill(template, id=f"{crc32(entry.command.encode()):08x}", **entry._asdict())  # type: ignore[no-any-return]
+
+
+def _plugin(name: str, entries: list[HookEntry]) -> str:
+    """The JavaScript that asks Hookline, for the events that the hooks listen to."""
+    text = (ROWS / name).read_text(encoding="utf-8").removesuffix("});\n")
+    head, *parts = text.split("  // on ")
+    texts = dict(part.split("\n", 1) for part in parts)
+    longest = max((entry.timeout for entry in entries), default=0) + MARGIN
+    commands = json.dumps([[entry.event, entry.command] for entry in entries])
+    head = head.replace("patience = 0", f"patience = {longest * 1000:.0f}").replace("[]/*end*/", f"{commands}/*end*/")
+    return head + "".join(texts.get(entry.event, "") for entry in entries) + "});\n"
 
 
 def _ours_in(host: Host, node: jsonc.Node | None) -> tuple[jsonc.Node, jsonc.Node] | None:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hookline.core.interpreter import python_argv
-from hookline.hosts.host import FileEdit, Host, ProofRecipe, TrustedFolders, World
+from hookline.hosts.host import FileEdit, Host, ProofRecipe, TrustedFolders, fill
 from hookline.hosts.install import jsonc, toml_edit
 from hookline.hosts.install.entries import config_path, user_path
 from hookline.hosts.install.survey import Binary, lab
@@ -68,33 +68,33 @@ def run(
     """
     ending = [ModelTurn(tools=(call,)) for call in agent.ending]
     with serving([*turns, *ending], [*inner, *ending] if inner else (), prompt if inner else "") as model:
-        world = World(place.home, place.project, model.url)
-        environ = {**_environment(place), **agent.env(world), **env}
+        here = {"home": str(place.home), "project": str(place.project), "url": model.url, "prompt": prompt}
+        environ = {**_environment(place), **fill(agent.env, **here), **env}
         if agent.setup:
-            words = [str(place.binary.path), *agent.setup(world)]
+            words = [str(place.binary.path), *fill(agent.setup, **here)]
             subprocess.run(words, env=environ, cwd=place.project, capture_output=True, timeout=60, check=False)
-        for edit in agent.edits(world):
-            apply_edit(place.home, edit)
+        for edit in agent.edits:
+            apply_edit(place.home, edit, here)
         started = time.monotonic()
-        argv = [str(place.binary.path), *agent.argv(world, prompt)]
-        code, out, err = _run(argv, world, environ, (min(limit, agent.to_the_model), limit), model)
+        argv = [str(place.binary.path), *fill(agent.argv, **here)]
+        code, out, err = _run(argv, place.project, environ, (min(limit, agent.to_the_model), limit), model)
         return ProgramRun(code, out, err, time.monotonic() - started, model)
 
 
-def apply_edit(home: Path, edit: FileEdit) -> None:
-    """Set the values of an edit in a file below a home."""
+def apply_edit(home: Path, edit: FileEdit, here: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Set the values of an edit in a file below a home, their blanks filled."""
 
     def edited(text: str) -> str:
         if edit.without and text:
-            text = toml_edit.remove_value(text, edit.without)
+            text = toml_edit.remove_value(text, tuple(edit.without.split(".")))
         for key, value in edit.values.items():
-            text = _put(edit.path, text, key, value)
-        for array, row in edit.rows.items():
+            text = _put(edit.path, text, tuple(key.split(".")), fill(value, **here))
+        for array, row in fill(edit.rows, **here).items():
             text = toml_edit.remove_rows(text, array, lambda one, name=row["name"]: one.get("name") == name)  # type: ignore[misc]
             text = toml_edit.add_row(text, array, row)
         return text
 
-    _edit(home / edit.path, edited)
+    _edit(home / fill(edit.path, **here), edited)
 
 
 def _environment(place: Workspace) -> dict[str, str]:
@@ -108,12 +108,12 @@ def _environment(place: Workspace) -> dict[str, str]:
 
 
 def _run(
-    argv: list[str], world: World, env: Mapping[str, str], limits: tuple[float, float], model: ScriptedModel
+    argv: list[str], project: Path, env: Mapping[str, str], limits: tuple[float, float], model: ScriptedModel
 ) -> tuple[int | None, str, str]:
     """How it ended; one that has not asked its model by the first of the limits will not do so later."""
     marker, (first, limit) = new_marker(), limits
     process = subprocess.Popen(
-        argv, cwd=world.project, env={**env, MARKER: marker}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        argv, cwd=project, env={**env, MARKER: marker}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     with _ended_after_us(process.pid, marker):
