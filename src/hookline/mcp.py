@@ -40,10 +40,10 @@ def guard(session: S, hooks: Fires, *, server: str, on_ask: OnAsk | None = None)
             return result  # the server asks for input first; the call that brings it is judged again
         if result.is_error:
             texts = [text for block in result.content if isinstance(text := getattr(block, "text", None), str)]
-            told = await call.result_of("\n".join(texts), failed=True)
+            told = await call.failed("\n".join(texts))
         else:
             blocks = plain(result.content) if result.structured_content is None else result.structured_content
-            told = await call.result_of(blocks)
+            told = await call.succeeded(blocks)
         notes = [types.TextContent(type="text", text=note) for note in told.notes]
         if told.output is UNSET:
             return result.model_copy(update={"content": [*result.content, *notes]}) if notes else result

@@ -9,7 +9,7 @@ import pytest
 from hookline import Hooks, stop
 from hookline.core.engine.engine import has_no_listeners
 from hookline.events import PostToolUse, PreToolUse
-from hookline.frameworks.steps import AgentRun, HookClient, SyncHookClient, current_run, done, inside, judge, succeeded
+from hookline.frameworks.steps import AgentRun, HookClient, SyncHookClient, current_run, done, inside
 from hookline.replies import context
 
 
@@ -27,8 +27,8 @@ def test_a_run_that_a_hook_stopped_calls_no_further_tool(hooks: Hooks) -> None:
         asked.append(event.tool_name)
         return stop("STOP_X")
 
-    asking, run = SyncHookClient(hooks), AgentRun(hooks)
-    calls = [done(judge(asking, run, name, {})) for name in ("first", "second")]
+    run = SyncHookClient(hooks).new_run()
+    calls = [done(run.judge(name, {})) for name in ("first", "second")]
 
     assert [call.refused for call in calls] == ["`first` was denied: STOP_X", "`second` was denied: STOP_X"]
     assert asked == ["first"]
@@ -37,7 +37,7 @@ def test_a_run_that_a_hook_stopped_calls_no_further_tool(hooks: Hooks) -> None:
 def test_each_set_of_hooks_has_a_run_of_its_own(hooks: Hooks) -> None:
     """Two sets in one agent do not take each other's run for theirs, in whatever order they come and go."""
     other = Hooks()
-    mine, theirs = AgentRun(hooks), AgentRun(other)
+    mine, theirs = HookClient(hooks).new_run(), HookClient(other).new_run()
 
     with inside(mine):
         before = theirs.enter()
@@ -59,7 +59,7 @@ def test_a_call_is_judged_by_arguments_that_nobody_can_change(hooks: Hooks, give
     seen: list[PreToolUse] = []
     hooks.add(PreToolUse, seen.append)
 
-    call = done(judge(SyncHookClient(hooks), AgentRun(hooks), "shell", given))
+    call = done(SyncHookClient(hooks).new_run().judge("shell", given))
 
     assert (call.arguments, seen[0].tool_input) == (judged, judged)
     with pytest.raises(TypeError, match="an event cannot be changed"):
@@ -70,7 +70,7 @@ def test_sets_of_hooks_may_leave_in_any_order(hooks: Hooks) -> None:
     """Frameworks call the extensions after a tool in the order of those before it, or the other way round."""
     other = Hooks()
     for first, second in ((0, 1), (1, 0)):
-        runs = [AgentRun(hooks), AgentRun(other)]
+        runs = [AgentRun(HookClient(one)) for one in (hooks, other)]
         for _ in range(2):  # the second time round, what was current the first time is known
             outer = [run.enter() for run in runs]
             assert [current_run(hooks), current_run(other)] == runs
@@ -83,7 +83,7 @@ def test_sets_of_hooks_may_leave_in_any_order(hooks: Hooks) -> None:
 
 def test_a_run_inside_itself_leaves_to_itself(hooks: Hooks) -> None:
     """A tool of a run may call another tool of the same run; what it leaves to is what it came from."""
-    run, another = AgentRun(hooks), AgentRun(hooks)
+    run, another = HookClient(hooks).new_run(), HookClient(hooks).new_run()
     outermost = another.enter()
     outer = run.enter()
     inner = run.enter()
@@ -98,11 +98,10 @@ def test_a_run_inside_itself_leaves_to_itself(hooks: Hooks) -> None:
 
 def test_an_event_that_nobody_hears_of_is_not_made(hooks: Hooks) -> None:
     """Found out by the first of its kind; a hook or an observer that comes later hears of the next."""
-    asking, run = SyncHookClient(hooks), AgentRun(hooks)
-    call = done(judge(asking, run, "shell", {}))
+    call = done(SyncHookClient(hooks).new_run().judge("shell", {}))
 
     def told() -> tuple[str, ...]:
-        return done(succeeded(asking, run, call, "out")).notes
+        return done(call.succeeded("out")).notes
 
     assert (told(), has_no_listeners(hooks, PostToolUse)) == ((), True)
 
@@ -128,8 +127,8 @@ def test_an_observer_hears_of_events_that_no_hook_is_for(hooks: Hooks) -> None:
 
 async def test_closed_hooks_are_not_mistaken_for_silent_ones(hooks: Hooks) -> None:
     """A gate of a closed set stays closed, though nobody heard of its events before."""
-    asking, run = HookClient(hooks), AgentRun(hooks)
-    assert (await judge(asking, run, "shell", {})).refused is None
+    run = HookClient(hooks).new_run()
+    assert (await run.judge("shell", {})).refused is None
     await hooks.aclose()
 
-    assert "hooks could not be asked" in ((await judge(asking, run, "shell", {})).refused or "")
+    assert "hooks could not be asked" in ((await run.judge("shell", {})).refused or "")

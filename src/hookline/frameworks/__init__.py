@@ -5,38 +5,30 @@ from hookline.frameworks import langchain
 agent = create_agent(model, tools, middleware=[langchain.HooklineMiddleware(hooks)])
 """
 
-from __future__ import annotations
-
 import re
-from types import MappingProxyType
-
-import msgspec
+from typing import NamedTuple
 
 from hookline.errors import MissingExtra, UnknownVersion
 
 
-class TestedVersions(msgspec.Struct, frozen=True):
+class TestedVersions(NamedTuple):
     """The versions of one package that its adapter was tested with: from `first`, below `below`."""
 
     package: str
-    extra: str
     first: str
     below: str
 
 
-KNOWN = MappingProxyType({
-    row.extra: row
-    for row in (
-        TestedVersions("langchain", "langchain", "1.4", "2"),
-        TestedVersions("pydantic-ai-slim", "pydantic-ai", "2.66", "3"),
-        TestedVersions("strands-agents", "strands", "1.62", "2"),
-        TestedVersions("agent-framework-core", "agent-framework", "1.23", "2"),
-        TestedVersions("google-adk", "google-adk", "2.13", "3"),
-        TestedVersions("openai-agents", "openai-agents", "0.24", "0.25"),
-        TestedVersions("crewai", "crewai", "1.15", "2"),
-        TestedVersions("agent-hooks-sdk", "agent-hooks", "0.1.0b3", "0.2"),
-    )
-})  # fmt: skip
+KNOWN = {
+    "langchain": TestedVersions("langchain", "1.4", "2"),
+    "pydantic-ai": TestedVersions("pydantic-ai-slim", "2.66", "3"),
+    "strands": TestedVersions("strands-agents", "1.62", "2"),
+    "agent-framework": TestedVersions("agent-framework-core", "1.23", "2"),
+    "google-adk": TestedVersions("google-adk", "2.13", "3"),
+    "openai-agents": TestedVersions("openai-agents", "0.24", "0.25"),
+    "crewai": TestedVersions("crewai", "1.15", "2"),
+    "agent-hooks": TestedVersions("agent-hooks-sdk", "0.1.0b3", "0.2"),
+}
 """Extra → the versions its adapter knows."""
 
 

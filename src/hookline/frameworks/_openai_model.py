@@ -4,8 +4,6 @@ Through the model hooks speak: context goes into its requests, feedback comes af
 a run ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
@@ -28,9 +26,9 @@ _requesting: ContextVar[Mapping[int, AgentRun]] = ContextVar("hookline_requests"
 """The run whose request is being made, as each set of hooks knows it."""
 
 
-def requesting(asking: HookClient, run: AgentRun) -> None:
+def requesting(run: AgentRun) -> None:
     """The next request in this task is one of `run`."""
-    _requesting.set({**_requesting.get(), id(asking): run})
+    _requesting.set({**_requesting.get(), id(run.client): run})
 
 
 _SPEECH = ("message", "reasoning")
@@ -129,7 +127,7 @@ class GuardedModel(Model):
         if any(getattr(item, "type", "") not in _SPEECH for item in output):
             return None
         texts = [steps.text_of(item.content) for item in output if item.type == "message"]
-        return await steps.finish(self._asking, run, "\n".join(texts))
+        return await run.finish("\n".join(texts))
 
 
 def _user(text: str) -> dict[str, Any]:
@@ -162,19 +160,16 @@ class _Scope:
     def __init__(self, input: Any, session: Any) -> None:
         self.input = [_user(input)] if isinstance(input, str) else input if isinstance(input, list) else []
         self.session = session
-        self.runs: list[tuple[HookClient, AgentRun]] = []
+        self.runs: list[AgentRun] = []
 
     async def close(self, error: BaseException | None) -> None:
         """The SDK is done, however it came to that: sessions of hooks are over, and refused prompts forgotten."""
         ours = isinstance(error, RunStopped | RunRefused | InputGuardrailTripwireTriggered)
-        for asking, run in self.runs:
-            await steps.end(asking, run, None if ours else error)
-        if self.session is not None and any(run.refused for _, run in self.runs):
-            await self._forget_input()
-
-    async def _forget_input(self) -> None:
-        """The SDK keeps a refused prompt in the session, where every later one would be refused with it."""
-        for item in reversed(self.input):
+        for run in self.runs:
+            await run.end(None if ours else error)
+        if self.session is None or not any(run.refused for run in self.runs):
+            return
+        for item in reversed(self.input):  # a refused prompt stays in the session, and later ones are refused with it
             last = await self.session.pop_item()
             if last is None:
                 return
@@ -192,11 +187,11 @@ def watch_runs() -> None:
         set_default_agent_runner(_Runner())
 
 
-def ends_with_run(asking: HookClient, run: AgentRun) -> None:
+def ends_with_run(run: AgentRun) -> None:
     """The session of `run` is over when the SDK's run is that is going on here."""
     scope = _scope.get()
     if scope is not None:
-        scope.runs.append((asking, run))
+        scope.runs.append(run)
 
 
 class _Runner(AgentRunner):

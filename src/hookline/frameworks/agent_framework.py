@@ -1,7 +1,5 @@
 """Hookline inside Microsoft Agent Framework: `Agent(client, tools=[…], middleware=[HooklineMiddleware(hooks)])`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -14,8 +12,6 @@ from hookline.frameworks.steps import AgentRun, HookClient
 require("agent-framework")
 
 import agent_framework as framework
-
-__all__ = ["HooklineMiddleware"]
 
 Next = Callable[[], Awaitable[None]]
 
@@ -35,7 +31,6 @@ class HooklineMiddleware(_Bundle):
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
-        require("agent-framework")
         asking = HookClient(hooks, on_ask)
         super().__init__([_Runs(asking), _Requests(asking), _Calls(asking)])
 
@@ -50,12 +45,10 @@ class _Runs(_Asks, framework.AgentMiddleware):
 
     async def process(self, context: framework.AgentContext, call_next: Next) -> None:
         session = context.session
-        run = self._asking.new_run(
-            session_id=session.session_id if session is not None else None, agent=context.agent.name
-        )
+        run = self._asking.new_run(session_id=session.session_id if session else None, agent=context.agent.name)
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
-        if not await steps.begin(self._asking, run, prompt, resumed=bool(session and session.state)):
-            await steps.end(self._asking, run)
+        if not await run.begin(prompt, resumed=bool(session and session.state)):
+            await run.end()
             said = framework.AgentResponse(messages=[_message("assistant", run.stopped)])
             context.result = _streamed(_once(run)) if context.stream else said
             return
@@ -74,14 +67,14 @@ class _Runs(_Asks, framework.AgentMiddleware):
                 with steps.inside(run):
                     await call_next()
                 messages += context.result.messages
-                feedback = await steps.finish(self._asking, run, context.result.text)
+                feedback = await run.finish(context.result.text)
                 if feedback is None:
                     break
                 context.messages = _continued(context, context.result, feedback)
         except BaseException as error:
-            await steps.end(self._asking, run, error)
+            await run.end(error)
             raise
-        await steps.end(self._asking, run)
+        await run.end()
         if run.stopped is not None:
             messages.append(_message("assistant", run.stopped))
         context.result.messages[:] = messages
@@ -99,13 +92,13 @@ class _Runs(_Asks, framework.AgentMiddleware):
                 async for update in _pass(run, inner):
                     yield update
                 final = await inner.get_final_response()
-                feedback = await steps.finish(self._asking, run, final.text)
+                feedback = await run.finish(final.text)
                 if feedback is not None:
                     context.messages = _continued(context, final, feedback)
         except BaseException as error:
-            await steps.end(self._asking, run, error)
+            await run.end(error)
             raise
-        await steps.end(self._asking, run)
+        await run.end()
         if run.stopped is not None:
             yield _update(run.stopped)
 
@@ -144,8 +137,7 @@ class _Calls(_Asks, framework.FunctionMiddleware):
         run = steps.current_run(self._asking.hooks)
         if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
-        asking, name, use_id = self._asking, context.function.name, context.metadata.get("call_id", "")
-        call = await steps.judge(asking, run, name, context.arguments, use_id)
+        call = await run.judge(context.function.name, context.arguments, context.metadata.get("call_id", ""))
         if call.refused is not None:
             context.result = call.refused
             return _go_on_unless_stopped(run, context)
@@ -157,10 +149,9 @@ class _Calls(_Asks, framework.FunctionMiddleware):
         except framework.MiddlewareException:
             raise
         except Exception as error:
-            said = await steps.failed(asking, run, call, error)
-            run.notes += said.notes
+            await call.raised(error)
             raise
-        said = await steps.succeeded(asking, run, call, context.result, _output)
+        said = await call.succeeded(context.result, _output)
         if said.changes:
             own = context.result
             more = [framework.Content.from_text(note) for note in said.notes]

@@ -5,8 +5,6 @@ Hookline's agent be such a host, whose interceptors, composition profile, approv
 (`enforce` or `evaluate_only`) are the emitter's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import MappingProxyType
@@ -37,8 +35,6 @@ require("agent-hooks")
 
 from agent_hooks import AgentContextBuilder, InterceptionEmitter
 
-__all__ = ["HooklineInterceptor", "Interceptions"]
-
 _TIMEOUT = 600.0
 """Seconds for a whole emission; the emitter has limits of its own for interceptors and resolver."""
 _FINISH = MappingProxyType({"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"})
@@ -52,7 +48,6 @@ class HooklineInterceptor:
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
-        require("agent-hooks")
         self._asking = HookClient(hooks, on_ask)
 
     async def intercept(self, context: Any) -> dict[str, Any]:
@@ -130,7 +125,6 @@ class Interceptions:
     """
 
     def __init__(self, emitter: InterceptionEmitter, *, agent_id: str = "hookline", tools: Iterable[str] = ()) -> None:
-        require("agent-hooks")
         self.emitter = emitter
         self._agent_id = agent_id
         self._tools = sorted(tools)

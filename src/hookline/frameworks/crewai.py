@@ -1,7 +1,5 @@
 """Hookline inside CrewAI: `with guarding(hooks): crew.kickoff()`."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
@@ -21,8 +19,6 @@ from crewai.agents.agent_executor import AgentExecutor
 from crewai.hooks import HookAborted, InterceptionPoint
 from crewai.hooks.dispatch import register, unregister
 
-__all__ = ["guarding"]
-
 log: logging.Logger = logging.getLogger("hookline.adapters")
 _SOURCE = "hookline"
 _FINAL = "Final Answer:"
@@ -35,7 +31,6 @@ def guarding(hooks: Fires, *, on_ask: OnAsk | None = None) -> Iterator[None]:
     A hook's `ask` is a deny unless `on_ask` says yes: it gets the verdict and returns `True`, `False` or a reply.
     A refused prompt, and a hook that stops the agent, end `kickoff()` with CrewAI's `HookAborted`.
     """
-    require("crewai")
     guard = _Guard(SyncHookClient(hooks, on_ask))
     points = guard.points()
     for point, hook in points.items():
@@ -98,7 +93,7 @@ class _Guard:
             task = asyncio.current_task()
             if task is not None:  # CrewAI tells its hooks nothing of work that is cancelled
                 task.add_done_callback(partial(self._left, run))
-        if not steps.done(steps.begin(self._asking, run, prompt)):
+        if not steps.done(run.begin(prompt)):
             self._end(work, None)
             raise HookAborted(run.stopped or "", _SOURCE)
         return run
@@ -111,19 +106,18 @@ class _Guard:
         run = self._runs.pop(id(work), None)
         self._executors.pop(id(work), None)
         if run is not None:
-            steps.done(steps.end(self._asking, run, None if isinstance(error, HookAborted) else error))
+            run.end_now(None if isinstance(error, HookAborted) else error)
 
     def _left(self, run: AgentRun, task: asyncio.Task[Any]) -> None:
         """The task that began the work is over; work that was cancelled goes on in its thread, and calls no tool."""
         if run.open:
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
             run.stopped = "the work was cancelled"
-            steps.done(steps.end(self._asking, run, error))
+            run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
 
     def end_all(self) -> None:
         """End the sessions of work that is not guarded any more."""
         for run in list(self._runs.values()):
-            steps.done(steps.end(self._asking, run, asyncio.CancelledError()))
+            run.end_now(asyncio.CancelledError())
         self._runs.clear()
 
     def _run_of(self, context: Any) -> AgentRun:
@@ -155,7 +149,7 @@ class _Guard:
         run, answer = self._run_of(context), context.response
         changed = None
         while answer is not None and _is_final(context, answer):
-            feedback = steps.done(steps.finish(self._asking, run, answer.partition(_FINAL)[2].strip() or answer))
+            feedback = steps.done(run.finish(answer.partition(_FINAL)[2].strip() or answer))
             if feedback is None:
                 break
             context.messages.append({"role": "assistant", "content": answer})
@@ -172,7 +166,7 @@ class _Guard:
 
     def _before_tool(self, context: Any) -> None:
         run = self._run_of(context)
-        call = steps.done(steps.judge(self._asking, run, context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
+        call = steps.done(run.judge(context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
         if call.refused is None and call.rewritten:
             if not context.tool_input:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"
@@ -181,16 +175,15 @@ class _Guard:
         if call.refused is not None:
             self._refused[id(context.tool_input)] = call.refused
             raise HookAborted(call.refused, _SOURCE)
-        self._calls.enter(context.tool_input, call, run)
+        self._calls.enter(context.tool_input, call)
 
     def _after_tool(self, context: Any) -> str | None:
         """What the model reads: CrewAI itself would tell it only that a hook blocked the tool, not why."""
-        begun = self._calls.leave(context.tool_input)
-        if begun is None:
+        call = self._calls.leave(context.tool_input)
+        if call is None:
             return self._refused.pop(id(context.tool_input), None)
-        call, run = begun
         own = context.tool_result if context.raw_tool_result is None else context.raw_tool_result
-        said = steps.done(steps.succeeded(self._asking, run, call, own))
+        said = steps.done(call.succeeded(own))
         return said.text(context.tool_result) if said.changes else None
 
 

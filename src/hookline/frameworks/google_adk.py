@@ -1,7 +1,5 @@
 """Hookline inside Google's Agent Development Kit: `Runner(agent=…, plugins=[HooklinePlugin(hooks)], …)`."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys
@@ -11,15 +9,13 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.frameworks import require, steps
-from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient, PendingCalls, SyncHookClient
+from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient, PendingCalls
 
 require("google-adk")
 
 from google.adk.models import LlmRequest, LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
-
-__all__ = ["HooklinePlugin"]
 
 log: logging.Logger = logging.getLogger("hookline.adapters")
 _FEEDBACK = "feedback of a hook, which keeps the agent going: "
@@ -35,9 +31,8 @@ class _Invocation(HandoverRuns):
 class _Invocations:
     """The invocations that are going on, and their calls that have not returned."""
 
-    def __init__(self, asking: HookClient, sync: SyncHookClient) -> None:
+    def __init__(self, asking: HookClient) -> None:
         self._asking = asking
-        self._sync = sync
         self._found: dict[str, _Invocation] = {}
         self.calls = PendingCalls()  # by their context, which all callbacks of a call share
 
@@ -60,8 +55,7 @@ class _Invocations:
         """The task of an invocation is over; what has not ended by then was cancelled."""
         invocation = self.pop(invocation_id)
         if invocation is not None:
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            steps.done(steps.end(self._sync, invocation.run, error))
+            invocation.run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
 
     def pop(self, invocation_id: str) -> _Invocation | None:
         """Forget an invocation that is over, and return it."""
@@ -81,10 +75,9 @@ class HooklinePlugin(BasePlugin):
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
-        require("google-adk")
         super().__init__(name=name)
         self._asking = HookClient(hooks, on_ask)
-        self._invocations = _Invocations(self._asking, SyncHookClient(hooks, on_ask))
+        self._invocations = _Invocations(self._asking)
         self._last = _Last(self)
 
     def _take_places(self, plugins: list[BasePlugin]) -> None:
@@ -108,7 +101,7 @@ class HooklinePlugin(BasePlugin):
     async def _admit(self, invocation: _Invocation, context: Any, message: types.Content) -> bool:
         run, invocation.prompt = invocation.run, _text(message)
         run.agent_type = getattr(context.agent, "name", None)
-        return await steps.begin(self._asking, run, invocation.prompt, resumed=bool(context.session.events))
+        return await run.begin(invocation.prompt, resumed=bool(context.session.events))
 
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
@@ -128,7 +121,7 @@ class HooklinePlugin(BasePlugin):
     async def _end(self, context: Any, error: Exception | None) -> None:
         invocation = self._invocations.pop(context.invocation_id)
         if invocation is not None:
-            await steps.end(self._asking, invocation.run, error)
+            await invocation.run.end(error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
@@ -138,16 +131,15 @@ class HooklinePlugin(BasePlugin):
             invocation.run.agent_type = agent.name
         if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
             return None
-        run = invocation.agents[agent.name] = AgentRun(self._asking.hooks, agent=agent.name, parent=invocation.run)
-        admitted = await steps.begin(self._asking, run, "")
-        return None if admitted else _content("model", run.stopped or "")
+        run = invocation.agents[agent.name] = AgentRun(self._asking, agent=agent.name, parent=invocation.run)
+        return None if await run.begin("") else _content("model", run.stopped or "")
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
         invocation = self._invocations.of(callback_context)
         run = invocation.run_of(agent.name)
         stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
-        if stops and await steps.finish(self._asking, run, None) is not None:
+        if stops and await run.finish(None) is not None:
             log.warning("a hook wants `%s` to keep going, for which ADK has no way here", agent.name)
         if run is not invocation.run:
             invocation.agents.pop(agent.name, None)
@@ -173,7 +165,7 @@ class HooklinePlugin(BasePlugin):
         if not parts or llm_response.partial or any(part.function_call for part in parts):
             return None
         run = self._invocations.run_of(callback_context)
-        feedback = await steps.finish(self._asking, run, _text(llm_response.content))
+        feedback = await run.finish(_text(llm_response.content))
         if feedback is None:
             return None
         result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + feedback)
@@ -183,28 +175,27 @@ class HooklinePlugin(BasePlugin):
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
         run = self._invocations.run_of(tool_context)
-        call = await steps.judge(self._asking, run, tool.name, tool_args, tool_context.function_call_id or "")
+        call = await run.judge(tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        self._invocations.calls.enter(tool_context, call, run)
+        self._invocations.calls.enter(tool_context, call)
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
-        begun = self._invocations.calls.leave(tool_context)
-        if begun is None:
+        call = self._invocations.calls.leave(tool_context)
+        if call is None:
             return None
-        call, run = begun
         is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
         if is_mcp and isinstance(result, dict) and (result.get("isError") or result.get("is_error")):
-            said = await steps.failed(self._asking, run, call, steps.text_of(result.get("content")))
+            said = await call.failed(steps.text_of(result.get("content")))
         else:
-            said = await steps.succeeded(self._asking, run, call, result)
+            said = await call.succeeded(result)
         if not said.changes:
             return None
         value = said.output if said.replaces else result
@@ -214,9 +205,8 @@ class HooklinePlugin(BasePlugin):
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        if begun := self._invocations.calls.leave(tool_context):
-            call, run = begun
-            run.notes += (await steps.failed(self._asking, run, call, error)).notes
+        if call := self._invocations.calls.leave(tool_context):
+            await call.raised(error)
         return None
 
 

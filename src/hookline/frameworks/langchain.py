@@ -3,9 +3,7 @@
 Put it last in the list: the last middleware is the innermost, so what it judged is what runs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -17,7 +15,7 @@ from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.events.base import thaw
 from hookline.frameworks import require, steps
-from hookline.frameworks.steps import AgentRun, CallResult, HookClient, SyncHookClient, ToolCall
+from hookline.frameworks.steps import AgentRun, HookClient, SyncHookClient, ToolCall
 
 require("langchain")
 
@@ -32,8 +30,6 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolInvocationError
 from langgraph.types import Command
 
-__all__ = ["HooklineMiddleware"]
-
 
 class ToolRefused(ToolInvocationError):
     """A call of an agent without the middleware was denied; its tool node tells its model the reason."""
@@ -46,10 +42,10 @@ class ToolRefused(ToolInvocationError):
 class _Watch:
     """One call that was let through, and what goes on inside it."""
 
-    def __init__(self, asking: SyncHookClient, run: AgentRun, call: ToolCall) -> None:
-        self.asking, self.run, self.call = asking, run, call
-        self.place: UUID | None = None
-        self.subagent: AgentRun | None = None
+    def __init__(self, client: SyncHookClient, call: ToolCall) -> None:
+        self._client, self.call = client, call
+        self._place: UUID | None = None
+        self._subagent: AgentRun | None = None
         self.calls: dict[UUID, ToolCall] = {}
 
     def is_judged(self, call_id: str | None, place: UUID | None) -> bool:
@@ -58,30 +54,30 @@ class _Watch:
             return True
         if call_id != self.call.id:
             return False
-        self.place = self.place or place
-        return place == self.place
+        self._place = self._place or place
+        return place == self._place
 
     def judge(self, name: str, arguments: Any, call_id: str, use: UUID, agent: str | None) -> None:
         """Ask hooks about a call of an agent that does not ask them itself: its first makes it a subagent."""
-        run = self.subagent
+        run = self._subagent
         if run is None:
-            run = self.subagent = AgentRun(self.asking.hooks, agent=agent, parent=self.run)
-            steps.done(steps.begin(self.asking, run, ""))
-        call = steps.done(steps.judge(self.asking, run, name, arguments, call_id))
+            run = self._subagent = AgentRun(self._client, agent=agent, parent=self.call.run)
+            steps.done(run.begin(""))
+        call = steps.done(run.judge(name, arguments, call_id))
         refused = call.refused
         if refused is None and call.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, for which this agent needs the middleware itself"
         if refused is not None:
             raise ToolRefused(refused)
-        self.run.notes += call.notes
+        self.call.run.notes += call.notes
         call.notes = ()
         self.calls[use] = call
 
     def end(self) -> None:
         """The call is over, and with it the agent that it started."""
-        if self.subagent is not None:
-            steps.done(steps.finish(self.asking, self.subagent, None))
-            steps.done(steps.end(self.asking, self.subagent))
+        if self._subagent is not None:
+            steps.done(self._subagent.finish(None))
+            self._subagent.end_now()
 
 
 _watches: ContextVar[MappingProxyType[int, _Watch]] = ContextVar("hookline_watches", default=MappingProxyType({}))
@@ -94,15 +90,13 @@ class _Callbacks(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self._graphs: dict[UUID, UUID] = {}
-        self._runs: dict[UUID, list[tuple[SyncHookClient, AgentRun]]] = {}
+        self._runs: dict[UUID, list[AgentRun]] = {}
 
-    def belongs_to_graph(self, asking: SyncHookClient, run: AgentRun) -> None:
+    def belongs_to_graph(self, run: AgentRun) -> None:
         """The run ends with the graph that is running here."""
         graph = self._graphs.get(getattr(get_config().get("callbacks"), "parent_run_id", None) or UUID(int=0))
         if graph is not None:
-            self._runs.setdefault(graph, []).append((asking, run))
-
-    # -- graphs --------------------------------------------------------------------------------------------------
+            self._runs.setdefault(graph, []).append(run)
 
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, tags: Any = None,
@@ -124,10 +118,8 @@ class _Callbacks(BaseCallbackHandler):
         self._graphs.pop(run_id, None)
         runs = self._runs.pop(run_id, ())
         if not isinstance(error, GraphBubbleUp):  # an interrupt, after which the run goes on
-            for asking, run in runs:
-                steps.done(steps.end(asking, run, error))
-
-    # -- tool calls ----------------------------------------------------------------------------------------------
+            for run in runs:
+                run.end_now(error)
 
     def on_tool_start(
         self, serialized: Any, input_str: str, *, run_id: UUID, parent_run_id: UUID | None = None, inputs: Any = None,
@@ -140,16 +132,16 @@ class _Callbacks(BaseCallbackHandler):
                 watch.judge(serialized["name"], given, tool_call_id or "", run_id, agent)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **more: Any) -> None:
-        self._over(run_id, steps.succeeded, getattr(output, "content", output))
+        self._over(run_id, ToolCall.succeeded, getattr(output, "content", output))
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        self._over(run_id, steps.failed, error)
+        self._over(run_id, ToolCall.failed, error)
 
     def _over(self, run_id: UUID, step: Callable[..., Any], result: Any) -> None:
         for watch in _watches.get().values():
             call = watch.calls.pop(run_id, None)
-            if call is not None and watch.subagent is not None:
-                watch.run.notes += steps.done(step(watch.asking, watch.subagent, call, result)).notes
+            if call is not None:
+                watch.call.run.notes += steps.done(step(call, result)).notes
 
 
 CALLBACKS = _Callbacks()
@@ -157,12 +149,12 @@ register_configure_hook(ContextVar("hookline_callbacks", default=CALLBACKS), inh
 
 
 @contextmanager
-def calling(asking: SyncHookClient, run: AgentRun, call: ToolCall) -> Iterator[None]:
-    """Whatever starts in here belongs to `run`, and tool calls of agents that do not ask hooks are judged."""
-    watch = _Watch(asking, run, call)
-    token = _watches.set(MappingProxyType({**_watches.get(), id(asking.hooks): watch}))
+def calling(client: SyncHookClient, call: ToolCall) -> Iterator[None]:
+    """Whatever starts in here belongs to the call's run, and tool calls of agents that do not ask hooks are judged."""
+    watch = _Watch(client, call)
+    token = _watches.set(MappingProxyType({**_watches.get(), id(client.hooks): watch}))
     try:
-        with steps.inside(run):
+        with steps.inside(call.run):
             yield
     finally:
         _watches.reset(token)
@@ -179,38 +171,18 @@ class HooklineState(AgentState[Any]):
     hookline_runs: NotRequired[Annotated[dict[str, AgentRun], UntrackedValue, PrivateStateAttr]]  # type: ignore[valid-type]
 
 
-class _Runs:
-    """The runs of one middleware, by the state or the thread that they belong to."""
+def _both(step: Callable[..., Coroutine[Any, Any, Update]], *may_jump_to: Any) -> Any:
+    """A step of the middleware below, for `invoke` and for `ainvoke`."""
 
-    def __init__(self, name: str, asking: HookClient, sync: SyncHookClient) -> None:
-        self._name, self._asking, self._sync = name, asking, sync
-        self._resumed: dict[str, AgentRun] = {}
+    @hook_config(can_jump_to=[*may_jump_to])
+    def without_waiting(self: Any, state: Any, runtime: Any) -> Update:
+        return steps.done(step(self, self.sync, state))
 
-    def new(self) -> AgentRun:
-        """A run that begins here, and ends with its graph."""
-        agent = get_config().get("metadata", {}).get("lc_agent_name")
-        run = self._asking.new_run(session_id=_thread(), agent=agent)
-        CALLBACKS.belongs_to_graph(self._sync, run)
-        return run
+    @hook_config(can_jump_to=[*may_jump_to])
+    async def waiting(self: Any, state: Any, runtime: Any) -> Update:
+        return await step(self, self.client, state)
 
-    def of(self, state: Any) -> AgentRun:
-        """The run that a state belongs to; after an interrupt the graph resumes without one."""
-        runs = state.get(_RUNS) if isinstance(state, dict) else None
-        if runs and self._name in runs:
-            return runs[self._name]
-        thread = _thread()
-        run = self._resumed.get(thread) if thread is not None else None
-        if run is None or not run.open:
-            run = self.new()
-            run.open = True
-            if thread is not None:
-                self._resumed[thread] = run
-        return run
-
-    def forget(self, state: Any) -> dict[str, Any]:
-        """The state without a run that is over."""
-        self._resumed.pop(_thread() or "", None)
-        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self._name}}
+    return without_waiting, waiting
 
 
 class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -226,99 +198,96 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = name) -> None:
         super().__init__()
-        require("langchain")
         self.name = name
-        self._asking = HookClient(hooks, on_ask)
-        self._sync = SyncHookClient(hooks, on_ask)
-        self._runs = _Runs(name, self._asking, self._sync)
+        self.client, self.sync = HookClient(hooks, on_ask), SyncHookClient(hooks, on_ask)
+        self._resumed: dict[str, AgentRun] = {}
 
-    # -- the run -------------------------------------------------------------------------------------------------
+    def _new_run(self, client: HookClient) -> AgentRun:
+        """A run that begins here, and ends with its graph."""
+        run = client.new_run(session_id=_thread(), agent=get_config().get("metadata", {}).get("lc_agent_name"))
+        CALLBACKS.belongs_to_graph(run)
+        return run
 
-    @hook_config(can_jump_to=["end"])
-    def before_agent(self, state: Any, runtime: Any) -> Update:
-        return steps.done(self._begin(self._sync, state))
+    def _run_of(self, state: Any, client: HookClient) -> AgentRun:
+        """The run that a state belongs to; after an interrupt the graph resumes without one."""
+        runs = state.get(_RUNS) if isinstance(state, dict) else None
+        run: AgentRun | None = (runs or {}).get(self.name)
+        if run is None:
+            thread = _thread()
+            run = self._resumed.get(thread or "")
+            if run is None or not run.open:
+                run = self._new_run(client)
+                run.open = True
+                if thread is not None:
+                    self._resumed[thread] = run
+        run.client = client
+        return run
 
-    @hook_config(can_jump_to=["end"])
-    async def abefore_agent(self, state: Any, runtime: Any) -> Update:
-        return await self._begin(self._asking, state)
-
-    async def _begin(self, asking: HookClient, state: Any) -> Update:
-        run = self._runs.new()
+    async def _begin(self, client: HookClient, state: Any) -> Update:
+        run = self._new_run(client)
         messages = state["messages"]
         # what the user added for this run: the messages since the model last spoke
         since = next((at for at in range(len(messages), 0, -1) if isinstance(messages[at - 1], AIMessage)), 0)
         prompts = [one for one in messages[since:] if isinstance(one, HumanMessage)]
         resumed = len(messages) > len(prompts)
         update = {_RUNS: {**state.get(_RUNS, {}), self.name: run}}
-        if await steps.begin(asking, run, "\n".join(steps.text_of(one.content) for one in prompts), resumed=resumed):
+        if await run.begin("\n".join(steps.text_of(one.content) for one in prompts), resumed=resumed):
             return update
         unseen = [RemoveMessage(id=one.id) for one in prompts if one.id]  # nor may it be seen in a later run
         return {**update, "messages": [*unseen, AIMessage(run.stopped or "")], "jump_to": "end"}
 
-    @hook_config(can_jump_to=["end"])
-    async def abefore_model(self, state: Any, runtime: Any) -> Update:
-        return self.before_model(state, runtime)
-
-    @hook_config(can_jump_to=["end"])
-    def before_model(self, state: Any, runtime: Any) -> Update:
+    async def _speak(self, client: HookClient, state: Any) -> Update:
         """Tell the model what hooks had to say, or end the run that one of them stopped."""
-        run = self._runs.of(state)
+        run = self._run_of(state, client)
         if run.stopped is not None:
             return {"messages": [AIMessage(run.stopped)], "jump_to": "end"}
         notes = run.pop_notes()
         return {"messages": [HumanMessage(notes)]} if notes else None
 
-    @hook_config(can_jump_to=["model"])
-    def after_model(self, state: Any, runtime: Any) -> Update:
-        return steps.done(self._finish(self._sync, state)) if _is_final(state) else None
-
-    @hook_config(can_jump_to=["model"])
-    async def aafter_model(self, state: Any, runtime: Any) -> Update:
-        return await self._finish(self._asking, state) if _is_final(state) else None
-
-    async def _finish(self, asking: HookClient, state: Any) -> Update:
-        feedback = await steps.finish(asking, self._runs.of(state), steps.text_of(state["messages"][-1].content))
+    async def _finish(self, client: HookClient, state: Any) -> Update:
+        last = state["messages"][-1]
+        if state.get("structured_response") is None and not (isinstance(last, AIMessage) and not last.tool_calls):
+            return None
+        feedback = await self._run_of(state, client).finish(steps.text_of(last.content))
         return None if feedback is None else {"messages": [HumanMessage(feedback)], "jump_to": "model"}
 
-    def after_agent(self, state: Any, runtime: Any) -> Update:
-        return steps.done(self._end(self._sync, state))
+    async def _end(self, client: HookClient, state: Any) -> Update:
+        await self._run_of(state, client).end()
+        self._resumed.pop(_thread() or "", None)
+        return {_RUNS: {name: run for name, run in state.get(_RUNS, {}).items() if name != self.name}}
 
-    async def aafter_agent(self, state: Any, runtime: Any) -> Update:
-        return await self._end(self._asking, state)
-
-    async def _end(self, asking: HookClient, state: Any) -> Update:
-        await steps.end(asking, self._runs.of(state))
-        return self._runs.forget(state)
-
-    # -- a tool call ---------------------------------------------------------------------------------------------
+    before_agent, abefore_agent = _both(_begin, "end")
+    before_model, abefore_model = _both(_speak, "end")
+    after_model, aafter_model = _both(_finish, "model")
+    after_agent, aafter_agent = _both(_end)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         async def handle(changed: ToolCallRequest) -> Any:  # awaits nothing
             return handler(changed)
 
-        return steps.done(self._call(self._sync, request, handle))
+        return steps.done(self._call(self.sync, request, handle))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        return await self._call(self._asking, request, handler)
+        return await self._call(self.client, request, handler)
 
     async def _call(
-        self, asking: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+        self, client: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        run, given = self._runs.of(request.state), request.tool_call
-        call = await steps.judge(asking, run, given["name"], given["args"], given.get("id") or "")
+        given = request.tool_call
+        call = await self._run_of(request.state, client).judge(given["name"], given["args"], given.get("id") or "")
         if call.refused is not None:
             return ToolMessage(call.refused, tool_call_id=call.id, name=call.name, status="error")
         try:
-            with calling(self._sync, run, call):  # what was judged is what runs, whatever becomes of the original
+            with calling(self.sync, call):  # what was judged is what runs, whatever becomes of the original
                 answer = await handler(request.override(tool_call={**given, "args": thaw(call.arguments)}))
         except GraphBubbleUp:
             raise
         except BaseException as error:
-            await steps.failed(asking, run, call, error)
+            await call.failed(error)
             raise
-        return await _answered(asking, run, call, answer)
+        return await _answered(call, answer)
 
 
 def _thread() -> str | None:
@@ -326,28 +295,16 @@ def _thread() -> str | None:
     return None if thread is None else str(thread)
 
 
-def _is_final(state: Any) -> bool:
-    last = state["messages"][-1]
-    if state.get("structured_response") is not None:
-        return True
-    return isinstance(last, AIMessage) and not last.tool_calls
-
-
-async def _answered(asking: HookClient, run: AgentRun, call: ToolCall, answer: Any) -> Any:
+async def _answered(call: ToolCall, answer: Any) -> Any:
     """What the tool answered, as hooks leave it: a message, or a command with a message in it."""
     if isinstance(answer, ToolMessage):
-        return await _message(asking, run, call, answer)
+        result = await (call.failed if answer.status == "error" else call.succeeded)(answer.content)
+        return answer.model_copy(update={"content": result.text(answer.content)}) if result.changes else answer
     if isinstance(answer, Command) and isinstance(answer.update, dict):
         messages = list(answer.update.get("messages", ()))
         for position, one in enumerate(messages):
             if isinstance(one, ToolMessage) and one.tool_call_id == call.id:
-                messages[position] = await _message(asking, run, call, one)
+                messages[position] = await _answered(call, one)
         return replace(answer, update={**answer.update, "messages": messages}) if messages else answer
-    await steps.succeeded(asking, run, call, answer)
+    await call.succeeded(answer)
     return answer
-
-
-async def _message(asking: HookClient, run: AgentRun, call: ToolCall, message: ToolMessage) -> ToolMessage:
-    judged = steps.failed if message.status == "error" else steps.succeeded
-    result: CallResult = await judged(asking, run, call, message.content)
-    return message.model_copy(update={"content": result.text(message.content)}) if result.changes else message

@@ -1,7 +1,5 @@
 """Hookline inside the OpenAI Agents SDK: `Runner.run(guarded(agent, hooks), "…")`."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json
@@ -20,8 +18,6 @@ require("openai-agents")
 
 import agents
 from agents.tool_context import ToolContext
-
-__all__ = ["guarded"]
 
 log: logging.Logger = logging.getLogger("hookline.adapters")
 _RUNS_ELSEWHERE = (
@@ -46,7 +42,6 @@ def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = No
     needs an agent with a `Model` object; one that names its model only ends. What the copy is given later is guarded as
     well. An agent that is used as a tool of another has to be guarded before `as_tool()`; else it is refused.
     """
-    require("openai-agents")
     watch_runs()
     return _Guard(HookClient(hooks, on_ask)).agent(agent)
 
@@ -152,7 +147,7 @@ class _Guard:
             trace = agents.get_current_trace()
             found = HandoverRuns(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
             self._records[key] = found
-            ends_with_run(self.asking, found.run)
+            ends_with_run(found.run)
             weakref.finalize(context.usage, self._records.pop, key, None)
         return found
 
@@ -167,9 +162,9 @@ class _Guard:
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
         since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)  # the model last spoke
         prompt = "\n".join(steps.text_of(item["content"]) for item in items[since:])
-        admitted = await steps.begin(self.asking, run, prompt, resumed=since > 0)
+        admitted = await run.begin(prompt, resumed=since > 0)
         if not admitted:
-            await steps.end(self.asking, run)
+            await run.end()
         return agents.GuardrailFunctionOutput(output_info=run.stopped, tripwire_triggered=not admitted)
 
     async def started(self, context: Any, agent: Any) -> None:
@@ -179,18 +174,18 @@ class _Guard:
             record.agents[agent.name] = record.run
         if agent.name in record.agents:
             return
-        run = record.agents[agent.name] = AgentRun(self.asking.hooks, agent=agent.name, parent=record.run)
-        if not await steps.begin(self.asking, run, ""):
+        run = record.agents[agent.name] = AgentRun(self.asking, agent=agent.name, parent=record.run)
+        if not await run.begin(""):
             raise RunRefused(run.stopped or "")
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         record = self.record(context)
         run = record.run_of(agent.name)
         if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
-            feedback = await steps.finish(self.asking, run, steps.text_of(steps.plain(output)))
+            feedback = await run.finish(steps.text_of(steps.plain(output)))
             if feedback is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
-        await steps.end(self.asking, record.run)
+        await record.run.end()
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
@@ -202,20 +197,18 @@ class _Guard:
     # -- tool calls ----------------------------------------------------------------------------------------------
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
-        record, asking = self.record(context), self.asking
-        run = record.run_of(context.agent.name if context.agent is not None else "")
-        call = await steps.judge(asking, run, context.tool_name, _arguments(raw), context.tool_call_id)
+        run = self.record(context).run_of(context.agent.name if context.agent is not None else "")
+        call = await run.judge(context.tool_name, _arguments(raw), context.tool_call_id)
         if call.refused is not None:
             return call.refused
         try:
             with steps.inside(run):
                 output = await original(context, json.dumps(call.arguments) if call.rewritten else raw)
         except BaseException as error:
-            said = await steps.failed(asking, run, call, error)
-            run.notes += said.notes
+            await call.raised(error)
             raise
         is_error = getattr(context, _HANDLED, False) or getattr(context, _MCP_FAILED, False)
-        said = await (steps.failed if is_error else steps.succeeded)(asking, run, call, output)
+        said = await (call.failed if is_error else call.succeeded)(output)
         return said.text(output) if said.changes else output
 
 
@@ -249,7 +242,7 @@ def _guarded_class(cls: type[Any], guard: _Guard) -> type[Any]:
         async def get_all_tools(self, run_context: Any) -> list[Any]:
             """Asked before every request, in the task that makes it: the model learns here whose request it is."""
             guard.refresh(self)
-            requesting(guard.asking, guard.before_request(run_context, self))
+            requesting(guard.before_request(run_context, self))
             found = await super().get_all_tools(run_context)
             return [guard.tool(tool) for tool in found]  # MCP servers bring tools of their own
 

@@ -1,10 +1,8 @@
 """Hookline inside pydantic-ai agents: `Agent(model, capabilities=[HooklineCapability(hooks)])`."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
@@ -36,9 +34,31 @@ from pydantic_ai.messages import (
 )
 from pydantic_graph import End
 
-__all__ = ["HooklineCapability"]
-
 _FAILURES = (ModelRetry, ToolFailed, ToolRetryError, ToolFailedError, ValidationError)
+
+
+class _Calls:
+    """The calls of one run that hooks have let through, by their ids."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+        self.judged: dict[str, ToolCall] = {}
+
+    async def around(self, use_id: str, handler: Any, given: Any) -> Any:
+        try:
+            with steps.inside(self._run):
+                return await handler(given)
+        except _FAILURES as error:
+            await self.failed(use_id, error)
+            raise
+        finally:
+            self.judged.pop(use_id, None)
+
+    async def failed(self, use_id: str, error: Exception) -> None:
+        """Tell hooks of a tool that failed, once."""
+        call = self.judged.pop(use_id, None)
+        if call is not None:
+            await call.raised(error)
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -53,34 +73,32 @@ class HooklineCapability(AbstractCapability[Any]):
     _calls: _Calls
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
-        require("pydantic-ai")
         self._asking = HookClient(hooks, on_ask)
 
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: whatever other capabilities change, they change before hooks judge it."""
         return CapabilityOrdering(position="innermost")
 
-    async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
+    async def for_run(self, ctx: RunContext[Any]) -> Self:
         """Each run has an identity and tool calls of its own."""
         agent = ctx.agent.name if ctx.agent is not None else None
         run = self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent)
         mine = copy.copy(self)
-        mine.__dict__.update(_run=run, _calls=_Calls(self._asking, run))
+        mine.__dict__.update(_run=run, _calls=_Calls(run))
         return mine
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
-        run, asking = self._run, self._asking
-        model = getattr(ctx.model, "model_name", None)
-        admitted = await steps.begin(asking, run, _prompt(ctx), resumed=bool(ctx.messages), model=model)
+        run, model = self._run, getattr(ctx.model, "model_name", None)
+        admitted = await run.begin(_prompt(ctx), resumed=bool(ctx.messages), model=model)
         if not admitted and not _answers_text(ctx):
-            await steps.end(asking, run)
+            await run.end()
             raise RunRefused(run.stopped or "")
         try:
             result = await handler()
         except BaseException as error:
-            await steps.end(asking, run, None if isinstance(error, RunStopped) else error)
+            await run.end(None if isinstance(error, RunStopped) else error)
             raise
-        await steps.end(asking, run)
+        await run.end()
         return result
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
@@ -103,7 +121,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """The agent is done, unless a hook sends it back to work."""
         if not isinstance(result, End):
             return result
-        feedback = await steps.finish(self._asking, self._run, steps.text_of(steps.plain(result.data.output)))
+        feedback = await self._run.finish(steps.text_of(steps.plain(result.data.output)))
         return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
     async def wrap_tool_execute(
@@ -114,7 +132,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
     ) -> dict[str, Any]:
-        judged = await steps.judge(self._asking, self._run, call.tool_name, args, call.tool_call_id)
+        judged = await self._run.judge(call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise SkipToolExecution(judged.refused)
         self._calls.judged[call.tool_call_id] = judged
@@ -127,7 +145,7 @@ class HooklineCapability(AbstractCapability[Any]):
         if judged is None:
             return result
         own = result.return_value if isinstance(result, ToolReturn) else result
-        said = await steps.succeeded(self._asking, self._run, judged, own)
+        said = await judged.succeeded(own)
         if not said.changes:
             return result
         if isinstance(own, str) or isinstance(said.output, str):
@@ -155,7 +173,7 @@ class HooklineCapability(AbstractCapability[Any]):
         run, use_id = self._run, _output_id(output_context)
         name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
         arguments = _output_arguments(output_context, steps.plain(output))
-        judged = await steps.judge(self._asking, run, name, arguments, use_id)
+        judged = await run.judge(name, arguments, use_id)
         refused = judged.refused
         if refused is None and judged.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, which pydantic-ai has no way for at an output function"
@@ -170,7 +188,7 @@ class HooklineCapability(AbstractCapability[Any]):
         judged = self._calls.judged.get(_output_id(output_context)) if output_context.has_function else None
         if judged is None:
             return output
-        said = await steps.succeeded(self._asking, self._run, judged, output)
+        said = await judged.succeeded(output)
         self._run.notes += said.notes
         return said.output if said.replaces else output
 
@@ -179,31 +197,6 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         await self._calls.failed(_output_id(output_context), error)
         raise error
-
-
-class _Calls:
-    """The calls of one run that hooks have let through, by their ids."""
-
-    def __init__(self, asking: HookClient, run: AgentRun) -> None:
-        self._asking, self._run = asking, run
-        self.judged: dict[str, ToolCall] = {}
-
-    async def around(self, use_id: str, handler: Any, given: Any) -> Any:
-        try:
-            with steps.inside(self._run):
-                return await handler(given)
-        except _FAILURES as error:
-            await self.failed(use_id, error)
-            raise
-        finally:
-            self.judged.pop(use_id, None)
-
-    async def failed(self, use_id: str, error: Exception) -> None:
-        """Tell hooks of a tool that failed; what they add goes into the next request."""
-        call = self.judged.pop(use_id, None)
-        if call is not None:
-            said = await steps.failed(self._asking, self._run, call, error)
-            self._run.notes += said.notes
 
 
 def _output_id(context: Any) -> str:

@@ -1,10 +1,8 @@
-"""What every adapter is made of: runs of agents, whom their steps ask, and the steps, which say what to do.
+"""What every adapter is made of: a run of an agent, whose steps ask hooks and say what to do.
 
 The steps wait for the hooks alone, and not even for these where an adapter asks with `SyncHookClient`: so the same
 steps serve frameworks that call their extensions with `await` and those that do not.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import logging
@@ -50,121 +48,6 @@ _NO_RUNS: _Runs = MappingProxyType({})
 _current: ContextVar[_Runs] = ContextVar("hookline_runs", default=_NO_RUNS)
 """The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
 
-# -- runs, and which of them is calling a tool here and now ------------------------------------------------------------
-
-
-class AgentRun:
-    """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
-
-    A run that starts inside a tool call of another run is a subagent: it shares the other's session.
-    """
-
-    def __init__(
-        self, hooks: object, *, session_id: str | None = None, agent: str | None = None, parent: AgentRun | None = None
-    ) -> None:
-        self.hooks = hooks
-        self.parent = parent
-        self.session_id: str = parent.session_id if parent else session_id or str(uuid4())
-        self.cwd: str = parent.cwd if parent else str(Path.cwd())
-        self.agent_id: str | None = uuid4().hex[:16] if parent else None
-        self.agent_type = agent
-        self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
-        self.notes: list[str] = []
-        self.stopped: str | None = None
-        self.refused = False
-        self.continued = 0
-        self.open = False
-        self.finished = False  # whether hooks have heard that the agent wants to stop
-        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The fields that all events of this run carry."""
-        return {
-            "session_id": self.session_id, "cwd": self.cwd, "prompt_id": self.prompt_id,
-            "agent_id": self.agent_id, "agent_type": self.agent_type,
-        }  # fmt: skip
-
-    def pop_notes(self) -> str:
-        """What hooks want the model to know, once."""
-        notes, self.notes = self.notes, []
-        return "\n\n".join(notes)
-
-    def stop(self, verdict: Verdict) -> None:
-        """A hook ends the run: the first reason counts."""
-        if verdict.stop and self.stopped is None:
-            self.stopped = verdict.stop_reason or "a hook stopped the agent"
-
-    def enter(self) -> AgentRun | None:
-        """From here on, whatever starts belongs to this run; returns the run it would have belonged to."""
-        around = _current.get()
-        if self._places[0] is not around:  # what is current around this run, what within, and the run of the former
-            self._places = (around, {**around, id(self.hooks): self}, around.get(id(self.hooks)))
-        _current.set(self._places[1])
-        return self._places[2]
-
-    def leave(self, outer: AgentRun | None) -> None:
-        """From here on, whatever starts belongs to the `outer` run again; other sets of hooks may come and go."""
-        now, (around, within, _) = _current.get(), self._places
-        _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
-
-
-class HandoverRuns:
-    """The run of the first agent, and those of the agents that it hands over to."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self.run = run
-        self.agents: dict[str, AgentRun] = {}
-
-    def run_of(self, agent: str) -> AgentRun:
-        """The run of an agent; the first one's if it has none of its own."""
-        return self.agents.get(agent, self.run)
-
-
-class PendingCalls:
-    """The calls that were let through and have not returned, where a framework says before and after, not around."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[object, ToolCall, AgentRun, AgentRun | None]] = {}
-
-    def enter(self, use: object, call: ToolCall, run: AgentRun) -> None:
-        """A call begins; `use` is the object that the framework shows again when it is over: a model may repeat ids."""
-        self._found[id(use)] = (use, call, run, run.enter())
-
-    def leave(self, use: object) -> tuple[ToolCall, AgentRun] | None:
-        """The call that is over, and its run; none if it was refused."""
-        _, call, run, outer = self._found.pop(id(use), (None, None, None, None))
-        if call is None or run is None:
-            return None
-        run.leave(outer)
-        return call, run
-
-    def forget(self, runs: Collection[AgentRun]) -> None:
-        """The calls of these runs never returned: they were cancelled, or wait for an approval."""
-        self._found = {key: found for key, found in self._found.items() if found[2] not in runs}
-
-
-def current_run(hooks: object) -> AgentRun | None:
-    """The run whose tool is being called here, in whatever framework, as these hooks know it."""
-    return _current.get().get(id(hooks))
-
-
-class inside:  # noqa: N801 - read as a statement: `with inside(run):`
-    """Whatever starts in here belongs to `run`."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self._run = run
-
-    def __enter__(self) -> None:
-        self._around = _current.get()
-        self._run.enter()
-
-    def __exit__(self, *error: object) -> None:
-        _current.set(self._around)
-
-
-# -- asking ------------------------------------------------------------------------------------------------------
-
 
 class HookClient:
     """A set of hooks as one adapter sees it: it never raises where a gate has to be closed."""
@@ -173,16 +56,21 @@ class HookClient:
         self.hooks = hooks
         self.on_ask = on_ask
 
-    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> AgentRun:
+    def new_run(self, *, session_id: str | None = None, agent: str | None = None) -> "AgentRun":
         """A run that starts here and now: a subagent's if a tool of another run is being called."""
-        return AgentRun(self.hooks, session_id=session_id, agent=agent, parent=current_run(self.hooks))
+        return AgentRun(self, session_id=session_id, agent=agent, parent=current_run(self.hooks))
 
     async def fire(self, event: Event) -> Verdict:
         """The verdict on one event; a gate whose hooks cannot be asked is closed."""
         try:
-            return await self.hooks.fire(event)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
-            return _unasked(event, problem)
+            return await self._verdict(event)
+        except (Exception, SystemExit) as problem:
+            log.exception("hooks on %s could not be asked", event.event_name)
+            why = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
+            return Verdict(event, deny(why) if spec_of(event).gate else NOTHING)
+
+    async def _verdict(self, event: Event) -> Verdict:
+        return await self.hooks.fire(event)
 
     async def ask(self, verdict: Verdict) -> Resolution:
         """The answer to a verdict of `ask`; `None` if there is no one to ask."""
@@ -196,15 +84,10 @@ class HookClient:
 class SyncHookClient(HookClient):
     """The same for a caller that cannot await: nothing here waits, and so no step that asks this way does."""
 
-    async def fire(self, event: Event) -> Verdict:
-        """The verdict on one event."""
-        try:
-            return self.hooks.fire_sync(event)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it is, a gate must close
-            return _unasked(event, problem)
+    async def _verdict(self, event: Event) -> Verdict:
+        return self.hooks.fire_sync(event)
 
     async def ask(self, verdict: Verdict) -> Resolution:
-        """The answer to a verdict of `ask`."""
         return run_sync(super().ask(verdict))
 
 
@@ -215,13 +98,6 @@ def done(step: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         return end.value
     raise AssertionError("a step that waits for nothing waited")
-
-
-def _unasked(event: Event, problem: BaseException) -> Verdict:
-    """The verdict on an event that hooks could not be asked about: a gate is closed."""
-    log.error("hooks on %s could not be asked", event.event_name, exc_info=problem)
-    reason = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
-    return Verdict(event, deny(reason) if spec_of(event).gate else NOTHING)
 
 
 # -- values, as events and models have them ---------------------------------------------------------------------------
@@ -266,35 +142,15 @@ def text_of(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list) and value:
-        texts = [block if isinstance(block, str) else _field(block, "text") for block in value]
+        texts = [block if isinstance(block, str) else field_of(block, "text") for block in value]
         if all(isinstance(text, str) for text in texts):
             return "\n".join(texts)
     return msgspec.json.encode(plain(value)).decode()
 
 
-def _field(value: Any, name: str) -> Any:
+def field_of(value: Any, name: str) -> Any:
+    """A field of an object, or of a mapping."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-class ToolCall(msgspec.Struct):
-    """A call that hooks have judged.
-
-    `refused` is what the model reads instead of a result; without it, the tool runs with `arguments`, which are a copy
-    that can be changed only if they were `rewritten`.
-    """
-
-    name: str
-    arguments: dict[str, Any]
-    id: str = ""
-    refused: str | None = None
-    rewritten: bool = False
-    notes: tuple[str, ...] = ()
-    started: float = 0.0
-
-    @property
-    def ms(self) -> float:
-        """Milliseconds since the call was let through."""
-        return (perf_counter() - self.started) * 1000
 
 
 class CallResult(msgspec.Struct, frozen=True):
@@ -319,146 +175,273 @@ class CallResult(msgspec.Struct, frozen=True):
         return "\n\n".join((body, *self.notes)) if self.notes else body
 
 
-# -- the run -----------------------------------------------------------------------------------------------------
-
-
-async def begin(
-    asking: HookClient, run: AgentRun, prompt: Any, *, resumed: bool = False, model: str | None = None
-) -> bool:
-    """Whether the run may start and its prompt reach the model.
-
-    If not, `run.refused` is set and `run.stopped` is what the user is told instead; what hooks add is in `run.notes`.
-    Of a run that has begun, a prompt that came in place of the first is judged.
-    """
-    has_begun, run.open = run.open, True
-    if run.parent is not None:
-        return await _check_admission(asking, run, SubagentStart(**run.identity), "The subagent")
-    source = "resume" if resumed else "startup"
-    start = SessionStart(**run.identity, source=source, model=model)
-    if not has_begun and not await _check_admission(asking, run, start, "The session"):
-        return False
-    return await _check_admission(asking, run, UserPromptSubmit(**run.identity, prompt=text_of(prompt)), "The prompt")
-
-
-async def _check_admission(asking: HookClient, run: AgentRun, event: Event, what: str) -> bool:
-    verdict = await asking.fire(event)
-    run.stop(verdict)
-    if verdict.blocked:
-        run.refused = True
-        run.stopped = f"{what} was refused: {verdict.reason or 'a hook denied it'}"
-    run.notes += verdict.context
-    return run.stopped is None
-
-
-async def finish(asking: HookClient, run: AgentRun, message: str | None) -> str | None:
-    """The agent thinks it is done; returns what to say to it if it has to keep going."""
-    run.finished = True
-    if run.stopped is not None:
-        return None
-    kind = Stop if run.parent is None else SubagentStop
-    event = kind(**run.identity, stop_hook_active=run.continued > 0, last_assistant_message=message)
-    verdict = await asking.fire(event)
-    run.stop(verdict)
-    if verdict.stop:
-        return None
-    feedback = [*verdict.context]
-    if verdict.keep_going:
-        feedback += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
-    if not feedback:
-        return None
-    run.finished = False
-    run.continued += 1
-    return "\n\n".join(feedback)
-
-
-async def end(asking: HookClient, run: AgentRun, error: BaseException | None = None) -> None:
-    """The run is over; a second call says nothing."""
-    if not run.open:
-        return
-    run.open = False
-    if error is not None:
-        await asking.fire(StopFailure(**run.identity, error_details=f"{type(error).__name__}: {error}"))
-    if run.parent is None:
-        await asking.fire(SessionEnd(**run.identity, reason="other"))
-
-
-# -- a tool call -------------------------------------------------------------------------------------------------
-
-
-async def judge(asking: HookClient, run: AgentRun, name: str, arguments: Any, id: str = "") -> ToolCall:
-    """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
-    given = plain_input(arguments)
-    run.finished = False
-    if run.stopped is not None:
-        return ToolCall(name, given, id, refused=f"`{name}` was denied: {run.stopped}")
-    event = PreToolUse(  # for every call, so in the way that is quickest
-        session_id=run.session_id, cwd=run.cwd, prompt_id=run.prompt_id, agent_id=run.agent_id,
-        agent_type=run.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
-    )  # fmt: skip
-    verdict = await asking.fire(event)
-    if verdict.reply is NOTHING:  # as most often
-        return ToolCall(name, given, id, started=perf_counter())
-    run.stop(verdict)
-    refused, changed = None, verdict.reply.input
-    if verdict.blocked or verdict.decision is Decision.DEFER:
-        refused = f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
-    elif verdict.decision is Decision.ASK:
-        refused, changed = await _approved(asking, run, name, verdict)
-    if refused is not None:
-        return ToolCall(name, given, id, refused="\n\n".join((refused, *verdict.context)))
-    judged = given if changed is None else thaw(changed)
-    return ToolCall(name, judged, id, rewritten=changed is not None, notes=verdict.context, started=perf_counter())
-
-
-async def _approved(
-    asking: HookClient, run: AgentRun, name: str, verdict: Verdict
-) -> tuple[str | None, dict[str, Any] | None]:
-    """Why a call is not approved, if it is not, and its new input: PermissionRequest hooks decide, else `on_ask`."""
-    request = PermissionRequest(**run.identity, tool_name=name, tool_input=verdict.input or {})
-    permission = await asking.fire(request)
-    run.stop(permission)
-    is_open = permission.decision is Decision.PASS and not permission.stop
-    answer = await asking.ask(verdict) if is_open else permission.reply
-    why, changed = verdict.reason or "a hook wants an approval", verdict.reply.input
-    if answer is None:
-        return f"`{name}` needs approval, and there was no one to ask: {why}", None
-    if isinstance(answer, Reply):
-        approved, why = answer.decision is Decision.ALLOW and not answer.stop, answer.reason or why
-        changed = changed if answer.input is None else answer.input
-    else:
-        approved = answer is True
-    return None if approved else f"`{name}` was not approved: {why}", changed
-
-
-async def succeeded(
-    asking: HookClient, run: AgentRun, call: ToolCall, result: Any, output_of: Callable[[Any], Any] = plain
-) -> CallResult:
-    """The tool returned; hooks may replace what it returned, or add to it. `output_of` reads the framework's result."""
-    if has_no_listeners(run.hooks, PostToolUse):
-        return CallResult(notes=call.notes) if call.notes else _AS_IT_IS
-    event = PostToolUse(
-        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
-        tool_response=plain(output_of(result)), duration_ms=call.ms,
-    )  # fmt: skip
-    return await _told(asking, run, call, event)
-
-
-async def failed(asking: HookClient, run: AgentRun, call: ToolCall, error: BaseException | str) -> CallResult:
-    """The tool raised, or answered with an error; hooks may add to what the model reads."""
-    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-    event = PostToolUseFailure(
-        **run.identity, tool_name=call.name, tool_input=call.arguments, tool_use_id=call.id,
-        error=text, is_interrupt=False, duration_ms=call.ms,
-    )  # fmt: skip
-    return await _told(asking, run, call, event)
-
-
 _AS_IT_IS = CallResult()
 
+# -- runs, and which of them is calling a tool here and now ------------------------------------------------------------
 
-async def _told(asking: HookClient, run: AgentRun, call: ToolCall, event: Event) -> CallResult:
-    """What the model is told beside a result: objections first, then context."""
-    verdict = await asking.fire(event)
-    run.stop(verdict)
-    objections = verdict.reply.reasons if verdict.decision is Decision.DENY else ()
-    return CallResult(output=verdict.reply.output, notes=(*call.notes, *objections, *verdict.context))
+
+class AgentRun:
+    """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
+
+    A run that starts inside a tool call of another run is a subagent: it shares the other's session.
+    """
+
+    def __init__(
+        self, client: HookClient, *, session_id: str | None = None, agent: str | None = None,
+        parent: "AgentRun | None" = None,
+    ) -> None:  # fmt: skip
+        self.client, self.hooks = client, client.hooks
+        self.parent = parent
+        self.session_id: str = parent.session_id if parent else session_id or str(uuid4())
+        self.cwd: str = parent.cwd if parent else str(Path.cwd())
+        self.agent_id: str | None = uuid4().hex[:16] if parent else None
+        self.agent_type = agent
+        self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
+        self.notes: list[str] = []
+        self.stopped: str | None = None
+        self.refused = False
+        self.continued = 0
+        self.open = False
+        self.finished = False  # whether hooks have heard that the agent wants to stop
+        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that all events of this run carry."""
+        return {
+            "session_id": self.session_id, "cwd": self.cwd, "prompt_id": self.prompt_id,
+            "agent_id": self.agent_id, "agent_type": self.agent_type,
+        }  # fmt: skip
+
+    def pop_notes(self) -> str:
+        """What hooks want the model to know, once."""
+        notes, self.notes = self.notes, []
+        return "\n\n".join(notes)
+
+    def enter(self) -> "AgentRun | None":
+        """From here on, whatever starts belongs to this run; returns the run it would have belonged to."""
+        around = _current.get()
+        if self._places[0] is not around:  # what is current around this run, what within, and the run of the former
+            self._places = (around, {**around, id(self.hooks): self}, around.get(id(self.hooks)))
+        _current.set(self._places[1])
+        return self._places[2]
+
+    def leave(self, outer: "AgentRun | None") -> None:
+        """From here on, whatever starts belongs to the `outer` run again; other sets of hooks may come and go."""
+        now, (around, within, _) = _current.get(), self._places
+        _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
+
+    async def fire(self, kind: type[Event], **fields: Any) -> Verdict:
+        """The verdict on an event of this run; the first hook that ends the run says why."""
+        return self._heed(await self.client.fire(kind(**self.identity, **fields)))
+
+    def _heed(self, verdict: Verdict) -> Verdict:
+        if verdict.stop and self.stopped is None:
+            self.stopped = verdict.stop_reason or "a hook stopped the agent"
+        return verdict
+
+    # -- its steps -----------------------------------------------------------------------------------------------
+
+    async def begin(self, prompt: Any, *, resumed: bool = False, model: str | None = None) -> bool:
+        """Whether the run may start and its prompt reach the model.
+
+        If not, `refused` is set and `stopped` is what the user is told instead; what hooks add is in `notes`.
+        Of a run that has begun, a prompt that came in place of the first is judged.
+        """
+        has_begun, self.open = self.open, True
+        if self.parent is not None:
+            return await self._admitted("The subagent", SubagentStart)
+        source = "resume" if resumed else "startup"
+        if not has_begun and not await self._admitted("The session", SessionStart, source=source, model=model):
+            return False
+        return await self._admitted("The prompt", UserPromptSubmit, prompt=text_of(prompt))
+
+    async def _admitted(self, what: str, kind: type[Event], **fields: Any) -> bool:
+        verdict = await self.fire(kind, **fields)
+        if verdict.blocked:
+            self.refused = True
+            self.stopped = f"{what} was refused: {verdict.reason or 'a hook denied it'}"
+        self.notes += verdict.context
+        return self.stopped is None
+
+    async def finish(self, message: str | None) -> str | None:
+        """The agent thinks it is done; returns what to say to it if it has to keep going."""
+        self.finished = True
+        if self.stopped is not None:
+            return None
+        kind = Stop if self.parent is None else SubagentStop
+        verdict = await self.fire(kind, stop_hook_active=self.continued > 0, last_assistant_message=message)
+        feedback = [*verdict.context]
+        if verdict.keep_going:
+            feedback += verdict.reply.keep_going_reasons or ("A hook asked you to keep going.",)
+        if verdict.stop or not feedback:
+            return None
+        self.finished = False
+        self.continued += 1
+        return "\n\n".join(feedback)
+
+    async def end(self, error: BaseException | None = None) -> None:
+        """The run is over; a second call says nothing."""
+        if not self.open:
+            return
+        self.open = False
+        if error is not None:
+            details = f"{type(error).__name__}: {error}"
+            await self.client.fire(StopFailure(**self.identity, error_details=details))
+        if self.parent is None:
+            await self.client.fire(SessionEnd(**self.identity, reason="other"))
+
+    def end_now(self, error: BaseException | None = None) -> None:
+        """`end`, where nothing can be awaited."""
+        self.client = SyncHookClient(self.hooks)
+        done(self.end(error))
+
+    async def judge(self, name: str, arguments: Any, id: str = "") -> "ToolCall":
+        """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
+        given = plain_input(arguments)
+        self.finished = False
+        if self.stopped is not None:
+            return ToolCall(self, name, given, id, refused=f"`{name}` was denied: {self.stopped}")
+        event = PreToolUse(  # for every call, so in the way that is quickest
+            session_id=self.session_id, cwd=self.cwd, prompt_id=self.prompt_id, agent_id=self.agent_id,
+            agent_type=self.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
+        )  # fmt: skip
+        verdict = self._heed(await self.client.fire(event))
+        if verdict.reply is NOTHING:  # as most often
+            return ToolCall(self, name, given, id, started=perf_counter())
+        refused, changed = None, verdict.reply.input
+        if verdict.blocked or verdict.decision is Decision.DEFER:
+            refused = f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
+        elif verdict.decision is Decision.ASK:
+            refused, changed = await self._approved(name, verdict)
+        if refused is not None:
+            return ToolCall(self, name, given, id, refused="\n\n".join((refused, *verdict.context)))
+        return ToolCall(
+            self, name, given if changed is None else thaw(changed), id, rewritten=changed is not None,
+            notes=verdict.context, started=perf_counter(),
+        )  # fmt: skip
+
+    async def _approved(self, name: str, verdict: Verdict) -> tuple[str | None, dict[str, Any] | None]:
+        """Why a call is not approved, if so, and its new input: PermissionRequest hooks decide, else `on_ask`."""
+        permission = await self.fire(PermissionRequest, tool_name=name, tool_input=verdict.input or {})
+        is_open = permission.decision is Decision.PASS and not permission.stop
+        answer = await self.client.ask(verdict) if is_open else permission.reply
+        why, changed = verdict.reason or "a hook wants an approval", verdict.reply.input
+        if answer is None:
+            return f"`{name}` needs approval, and there was no one to ask: {why}", None
+        if isinstance(answer, Reply):
+            approved, why = answer.decision is Decision.ALLOW and not answer.stop, answer.reason or why
+            changed = changed if answer.input is None else answer.input
+        else:
+            approved = answer is True
+        return None if approved else f"`{name}` was not approved: {why}", changed
+
+
+class ToolCall(msgspec.Struct):
+    """A call that hooks have judged.
+
+    `refused` is what the model reads instead of a result; without it, the tool runs with `arguments`, which are a copy
+    that can be changed only if they were `rewritten`.
+    """
+
+    run: AgentRun
+    name: str
+    arguments: dict[str, Any]
+    id: str = ""
+    refused: str | None = None
+    rewritten: bool = False
+    notes: tuple[str, ...] = ()
+    started: float = 0.0
+
+    async def succeeded(self, result: Any, output_of: Callable[[Any], Any] = plain) -> CallResult:
+        """The tool returned; hooks may replace that, or add to it. `output_of` reads the framework's result."""
+        if has_no_listeners(self.run.hooks, PostToolUse):
+            return CallResult(notes=self.notes) if self.notes else _AS_IT_IS
+        return await self._told(PostToolUse, tool_response=plain(output_of(result)))
+
+    async def failed(self, error: BaseException | str) -> CallResult:
+        """The tool raised, or answered with an error; hooks may add to what the model reads."""
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        return await self._told(PostToolUseFailure, error=text, is_interrupt=False)
+
+    async def raised(self, error: BaseException) -> None:
+        """The same where the framework itself tells the model: what hooks add goes into the next request."""
+        self.run.notes += (await self.failed(error)).notes
+
+    async def _told(self, kind: type[Event], **fields: Any) -> CallResult:
+        """What the model is told beside a result: objections first, then context."""
+        call = {"tool_name": self.name, "tool_input": self.arguments, "tool_use_id": self.id}
+        verdict = await self.run.fire(kind, **call, **fields, duration_ms=(perf_counter() - self.started) * 1000)
+        objections = verdict.reply.reasons if verdict.decision is Decision.DENY else ()
+        return CallResult(output=verdict.reply.output, notes=(*self.notes, *objections, *verdict.context))
+
+    # -- in a loop of one's own: `hookline.frameworks.loops` -------------------------------------------------------
+
+    async def afinish(self, output: Any) -> str:
+        """What the model is told of what the tool returned."""
+        return (await self.succeeded(output)).text(output)
+
+    async def afail(self, error: BaseException | str) -> str:
+        """What the model is told of what the tool raised."""
+        return (await self.failed(error)).text(str(error))
+
+    def finish(self, output: Any) -> str:
+        """`afinish`, for a loop that cannot await."""
+        return done(self.afinish(output))
+
+    def fail(self, error: BaseException | str) -> str:
+        """`afail`, for a loop that cannot await."""
+        return done(self.afail(error))
+
+
+class HandoverRuns:
+    """The run of the first agent, and those of the agents that it hands over to."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self.run = run
+        self.agents: dict[str, AgentRun] = {}
+
+    def run_of(self, agent: str) -> AgentRun:
+        """The run of an agent; the first one's if it has none of its own."""
+        return self.agents.get(agent, self.run)
+
+
+class PendingCalls:
+    """The calls that were let through and have not returned, where a framework says before and after, not around."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[object, ToolCall, AgentRun | None]] = {}
+
+    def enter(self, use: object, call: ToolCall) -> None:
+        """A call begins; `use` is the object that the framework shows again when it is over: a model may repeat ids."""
+        self._found[id(use)] = (use, call, call.run.enter())
+
+    def leave(self, use: object) -> ToolCall | None:
+        """The call that is over; none if it was refused."""
+        _, call, outer = self._found.pop(id(use), (None, None, None))
+        if call is not None:
+            call.run.leave(outer)
+        return call
+
+    def forget(self, runs: Collection[AgentRun]) -> None:
+        """The calls of these runs never returned: they were cancelled, or wait for an approval."""
+        self._found = {key: found for key, found in self._found.items() if found[1].run not in runs}
+
+
+def current_run(hooks: object) -> AgentRun | None:
+    """The run whose tool is being called here, in whatever framework, as these hooks know it."""
+    return _current.get().get(id(hooks))
+
+
+class inside:  # noqa: N801 - read as a statement: `with inside(run):`
+    """Whatever starts in here belongs to `run`."""
+
+    def __init__(self, run: AgentRun) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._around = _current.get()
+        self._run.enter()
+
+    def __exit__(self, *error: object) -> None:
+        _current.set(self._around)

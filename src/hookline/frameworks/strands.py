@@ -1,7 +1,5 @@
 """Hookline inside Strands agents: `Agent(model=…, tools=[…], hooks=[HooklineProvider(hooks)])`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 from uuid import uuid4
@@ -17,8 +15,6 @@ require("strands")
 from strands import hooks as strands_hooks
 from strands.hooks.registry import HookOrder
 
-__all__ = ["HooklineProvider"]
-
 _FINISHED = ("end_turn", "stop_sequence", "tool_use")  # the last: with a tool's result, or with structured output
 
 
@@ -30,7 +26,6 @@ class HooklineProvider(strands_hooks.HookProvider):
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
-        require("strands")
         self._asking = HookClient(hooks, on_ask)
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._runs: WeakKeyDictionary[Any, AgentRun] = WeakKeyDictionary()
@@ -50,7 +45,7 @@ class HooklineProvider(strands_hooks.HookProvider):
         run = self._runs[event.agent] = self._new_run(event.agent)
         texts = [[block["text"] for block in one["content"] if "text" in block] for one in event.messages or ()]
         prompt = "\n".join(map("\n".join, texts))
-        if not await steps.begin(self._asking, run, prompt, resumed=bool(event.agent.messages)):
+        if not await run.begin(prompt, resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
         notes = run.pop_notes()
@@ -68,36 +63,35 @@ class HooklineProvider(strands_hooks.HookProvider):
         if run is None:
             return
         if event.result is not None and event.result.stop_reason in _FINISHED:
-            feedback = await steps.finish(self._asking, run, str(event.result).strip())
+            feedback = await run.finish(str(event.result).strip())
             if feedback is not None:
                 event.resume = feedback
                 return
         del self._runs[event.agent]
         error = sys.exception() if event.result is None and not run.refused else None
-        await steps.end(self._asking, run, error)
+        await run.end(error)
 
     async def _before_tool(self, event: strands_hooks.BeforeToolCallEvent) -> None:
         use = event.tool_use
         run = self._runs.get(event.agent) or self._new_run(event.agent)  # a direct call: `agent.tool.shell(…)`
         arguments = use["input"] if isinstance(use["input"], dict) else {"input": use["input"]}
-        call = await steps.judge(self._asking, run, use["name"], arguments, use["toolUseId"])
+        call = await run.judge(use["name"], arguments, use["toolUseId"])
         if call.refused is not None:
             event.cancel_tool = call.refused
             return
         if call.rewritten:
             use = event.tool_use = {**use, "input": call.arguments}
-        self._calls.enter(use, call, run)
+        self._calls.enter(use, call)
 
     async def _after_tool(self, event: strands_hooks.AfterToolCallEvent) -> None:
-        begun = self._calls.leave(event.tool_use)
-        if begun is None:
+        call, result = self._calls.leave(event.tool_use), event.result
+        if call is None:
             return
-        (call, run), result = begun, event.result
         content = result["content"]
         if event.exception is not None or result["status"] == "error":
-            said = await steps.failed(self._asking, run, call, steps.text_of(_output(content)))
+            said = await call.failed(steps.text_of(_output(content)))
         else:
-            said = await steps.succeeded(self._asking, run, call, content, _output)
+            said = await call.succeeded(content, _output)
         if said.changes:
             body = [{"text": steps.text_of(said.output)}] if said.replaces else content
             event.result = {**result, "content": [*body, *({"text": note} for note in said.notes)]}

@@ -11,8 +11,6 @@ In an `async def` test write `await fire(no_rm, bash("ls"))`. The pytest plugin,
 fixtures `hooks` (a fresh set, closed after the test), `fire` and `recorder`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import re
@@ -51,10 +49,9 @@ __all__ = [
     "subagent_stop", "succeeded", "tool", "write",
 ]  # fmt: skip
 
+__tracebackhide__ = True  # a failed assertion is shown where the test makes it
 E = TypeVar("E", bound=Event)
 T = TypeVar("T", bound=ToolEvent)
-
-# -- fire one event ---------------------------------------------------------------------------------------------------
 
 
 async def fire(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
@@ -131,51 +128,43 @@ Text = str | re.Pattern[str]
 
 def assert_denied(verdict: Verdict, *, by: str | None = None, reason: Text | None = None) -> None:
     """What the event announced must not happen; `by` names the hook that said so, `reason` is a part of why."""
-    __tracebackhide__ = True
     _check(verdict, verdict.blocked, "to be denied", by, reason)
 
 
 def assert_allowed(verdict: Verdict, *, by: str | None = None, reason: Text | None = None) -> None:
     """Some hook said yes, and none said anything stricter."""
-    __tracebackhide__ = True
     _check(verdict, verdict.decision is Decision.ALLOW and not verdict.blocked, "to be allowed", by, reason)
 
 
 def assert_asked(verdict: Verdict, *, by: str | None = None, reason: Text | None = None) -> None:
     """A person has to say yes."""
-    __tracebackhide__ = True
     _check(verdict, verdict.decision is Decision.ASK and not verdict.blocked, "that a person is asked", by, reason)
 
 
 def assert_passed(verdict: Verdict) -> None:
     """No hook decided, stopped the agent, sent it back to work or failed."""
-    __tracebackhide__ = True
     quiet = verdict.decision is Decision.PASS and not (verdict.stop or verdict.keep_going or verdict.failures)
     _check(verdict, quiet, "that no hook objects or fails")
 
 
 def assert_kept_going(verdict: Verdict, *, by: str | None = None, reason: Text | None = None) -> None:
     """The agent is sent back to work."""
-    __tracebackhide__ = True
     _check(verdict, verdict.keep_going, "that the agent keeps going", by, reason)
 
 
 def assert_rewrote(verdict: Verdict, input: Mapping[str, Any]) -> None:
     """The tool is called with exactly this input instead."""
-    __tracebackhide__ = True
     _check(verdict, verdict.reply.input == input, f"the input to become {dict(input)}")
 
 
 def assert_context(verdict: Verdict, text: Text) -> None:
     """The model is told something that contains `text`."""
-    __tracebackhide__ = True
     _check(verdict, any(_has(said, text) for said in verdict.context), f"that the model is told {_shown(text)}")
 
 
 def _check(
     verdict: Verdict, holds: bool, expected: str, by: str | None = None, reason: Text | None = None  # noqa: FBT001 - a condition is what it checks
 ) -> None:  # fmt: skip
-    __tracebackhide__ = True
     deciders = (verdict.decided_by or "no hook").split(", ")
     for is_so, wanted in (
         (holds, expected),
@@ -290,9 +279,6 @@ def subagent_start(kind: str = "general-purpose", **fields: Any) -> SubagentStar
 def subagent_stop(kind: str = "general-purpose", *, again: bool = False, **fields: Any) -> SubagentStop:
     """A subagent thinks it is done; `again` if a hook has sent it back before."""
     return _made(SubagentStop, fields, agent_type=kind, agent_id="agent_test", stop_hook_active=again)
-
-
-# -- fakes ------------------------------------------------------------------------------------------------------------
 
 
 class FakeClock:

@@ -13,7 +13,7 @@ from hookline import Hooks, Inbox, ask
 from hookline.api import ask_inbox
 from hookline.core.engine import Verdict
 from hookline.events import PreToolUse
-from hookline.frameworks.steps import AgentRun, HookClient, judge
+from hookline.frameworks.steps import HookClient
 from hookline.records import AuditLog
 from tests.agent.driving import agent_on, bash, requests_of
 from tests.records.approvals.conftest import Desk, fetch
@@ -50,10 +50,10 @@ async def test_a_framework_asks_the_inbox(desk: Desk, tmp_path: Path, way: str) 
     hooks.observe(AuditLog(tmp_path / "audit.jsonl"))
     if way == "settings":
         hooks.engine.fallback = Hooks.from_settings(tmp_path, home=desk.home).engine.fallback
-    client = HookClient(hooks, Inbox() if way == "on_ask" else None)
-    run, refused = AgentRun(hooks, session_id="s"), {}
+    run = HookClient(hooks, Inbox() if way == "on_ask" else None).new_run(session_id="s")
+    refused = {}
     for number, answer in ((1, "yes"), (2, "no")):
-        waiting = asyncio.create_task(judge(client, run, "push", {"to": "main"}))
+        waiting = asyncio.create_task(run.judge("push", {"to": "main"}))
         await fetch(await desk.link(number), answer)
         refused[answer] = (await waiting).refused
     await hooks.aclose()
@@ -86,7 +86,7 @@ async def test_without_approvals_a_framework_has_no_one_to_ask(desk: Desk, tmp_p
     (desk.home / ".claude" / "settings.json").write_text("{}")
     hooks = asking()
     hooks.engine.fallback = ask_inbox
-    call = await judge(HookClient(hooks), AgentRun(hooks, session_id="s"), "push", {})
+    call = await HookClient(hooks).new_run(session_id="s").judge("push", {})
 
     assert call.refused == "`push` needs approval, and there was no one to ask: pushing is for people"
     assert await ask_inbox(Verdict(PreToolUse(tool_name="push", tool_input={}), ask("x"))) is NotImplemented

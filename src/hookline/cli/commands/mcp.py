@@ -24,8 +24,7 @@ from hookline.core.interpreter import GIVEN, launch_argv
 from hookline.core.wire.json_text import write
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError
-from hookline.hosts.gateway.gateway import Gateway, ServerConnection, ServerProgram, Upstream
-from hookline.hosts.gateway.gateway import run as serve
+from hookline.hosts.gateway.gateway import Gateway, Pipe, ServerProgram, Upstream, serve
 from hookline.hosts.gateway.judging import HostNotes
 from hookline.hosts.gateway.messages import request
 from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, Send, diff
@@ -68,9 +67,8 @@ async def _serve(
     try:
         pins = Pins(pin_file(args.pins or args.name))
         async with await asyncio.to_thread(load) as hooks:
-            has_left = await serve(
-                lambda to_client, to_server: _gateway(hooks, args, pins, to_client, to_server), upstream, source, sink
-            )
+            client = Pipe(sink)
+            has_left = await serve(_gateway(hooks, args, pins, client.send, upstream), client, source)
     finally:
         await upstream.close()
     return 0 if has_left else 1
@@ -88,12 +86,10 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
         raise ConfigError("--bind", "other machines can reach this; name a variable with a token: --token VARIABLE")
     token = None if args.login else _variable("--token", args.token) if args.token else secrets.token_urlsafe(32)
 
-    async def open_one(to_client: Send, headers: Mapping[str, str]) -> ServerConnection:
+    async def open_one(to_client: Send, headers: Mapping[str, str]) -> Gateway:
         login = {"Authorization": headers["authorization"]} if args.login and "authorization" in headers else {}
         pins, upstream = Pins(pin_file(args.pins or args.name)), await connect(_held(args, command), args.header, login)
-        return await ServerConnection.open(
-            lambda to_server: _gateway(hooks, args, pins, to_client, to_server), upstream
-        )
+        return await _gateway(hooks, args, pins, to_client, upstream).open()
 
     def ready(port: int) -> None:
         shown = "" if args.token or token is None else f"\nAuthorization: Bearer {token}"
@@ -104,7 +100,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
     return 0
 
 
-def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, to_server: Send) -> Gateway:
+def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, server: Upstream) -> Gateway:
     hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
     notes = None
     if args.agent:
@@ -112,7 +108,7 @@ def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send
 
         host = find(args.agent)
         notes = HostNotes(host.name, _source(args).flags, "replace" in host.says.get("PostToolUse", {}))
-    return Gateway(hooks, args.name, pins, to_client, to_server, ask_seconds=args.ask_seconds, host=notes)
+    return Gateway(hooks, args.name, pins, to_client, server, ask_seconds=args.ask_seconds, host=notes)
 
 
 def _held(args: argparse.Namespace, command: list[str]) -> list[str]:

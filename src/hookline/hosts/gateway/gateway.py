@@ -5,8 +5,6 @@ Everything else passes as it is. A call that cannot be judged is refused, a resu
 The client is on stdio, or at an address (`listen`); the server is a program on pipes, or at an address (`http`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -14,10 +12,10 @@ import os
 import select
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from functools import partial
 from shutil import which
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -45,34 +43,83 @@ _LAST_ANSWERS = 10.0
 class OpenRequest(msgspec.Struct, eq=False):
     """A request of the client that is not answered yet; `work` judges it or its answer."""
 
-    method: str
-    params: dict[str, Any]
+    id: Id
+    message: Message
     call: ServerCall | None = None
     work: asyncio.Task[None] | None = None
 
+    @property
+    def method(self) -> str:
+        return str(self.message["method"])
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return wire.params_of(self.message)
+
+
+class Upstream(Protocol):
+    """A server that can be reached; `receive` goes on until it is gone, `close` says how it ended."""
+
+    async def send(self, message: Message) -> None: ...
+
+    def receive(self) -> AsyncIterator[Message]: ...
+
+    async def close(self) -> str: ...
+
 
 class Gateway:
-    """One client, one server, and the hooks between them.
+    """One client, one server, and the hooks between them: `open` it, hand it the client's messages, and `close` it.
 
     `from_client` and `from_server` take one message each and return soon: what has to wait for hooks goes on by itself.
     """
 
+    pump: asyncio.Task[None]
+    """Takes what the server sends; is done when the server is gone, and then the gateway is to be closed."""
+
     def __init__(
-        self, hooks: FiresAsync, name: str, pins: Pins, to_client: Send, to_server: Send, *, ask_seconds: float = 120.0,
-        host: HostNotes | None = None,
+        self, hooks: FiresAsync, name: str, pins: Pins, to_client: Send, server: Upstream, *,
+        ask_seconds: float = 120.0, host: HostNotes | None = None,
     ) -> None:  # fmt: skip
-        self._pins, self._to_client, self._to_server = pins, to_client, to_server
-        self.judge: Judge = Judge(hooks, name, ask_seconds)
+        self._pins, self._to_client, self._server = pins, to_client, server
+        self._judge = Judge(hooks, name, ask_seconds)
         self._open: dict[Id | None, OpenRequest] = {}
         self.idle: asyncio.Event = asyncio.Event()
         """Whether every request of the client is answered."""
         self.idle.set()
         self._own = OwnRequests(name)
-        self._tools = ToolList(self._own, to_server, pins, name)
-        self._questions = ServerQuestions(self.judge, to_client, to_server, self._start)
+        self._tools = ToolList(self._own, server.send, pins, name)
+        self._questions = ServerQuestions(self._judge, to_client, server.send, self._start)
         elicit = partial(self._own.ask, to_client, "elicitation/create")
-        self._calls = CallJudge(self.judge, pins, self._questions, elicit, host)
+        self._calls = CallJudge(self._judge, pins, self._questions, elicit, host)
         self._work: set[asyncio.Task[None]] = set()
+        self._end: asyncio.Task[str] | None = None
+
+    async def open(self) -> Self:
+        """Begin; the hooks are told first."""
+        await self._judge.tell(SessionStart)
+        self.pump = asyncio.create_task(self._serve_server())
+        return self
+
+    async def _serve_server(self) -> None:
+        async for message in self._server.receive():
+            await _pass_on(message, self.from_server)
+
+    async def close(self) -> str:
+        """End the server, and answer what is under way with an error; how it ended. Safe to call twice."""
+        self._end = self._end or asyncio.create_task(self._close())
+        return await asyncio.shield(self._end)
+
+    async def _close(self) -> str:
+        how = await self._server.close()
+        await asyncio.wait({self.pump}, timeout=_GRACE)
+        self._tools.forget()
+        for task in [*self._work]:
+            task.cancel()
+        for key in list(self._open):
+            await self._answer(key, wire.error(key, wire.INTERNAL_ERROR, how))
+        await self._judge.tell(SessionEnd)
+        self.pump.cancel()
+        return how
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -93,15 +140,6 @@ class Gateway:
             self.idle.set()
         return gone
 
-    async def end(self, why: str) -> None:
-        """The server is gone: what the client still waits for is answered with an error."""
-        self._tools.forget()
-        for task in [*self._work]:
-            task.cancel()
-        for key in list(self._open):
-            await self._answer(key, wire.error(key, wire.INTERNAL_ERROR, why))
-        await self.judge.tell(SessionEnd)
-
     # -- from the client ---------------------------------------------------------------------------------------------
 
     async def from_client(self, message: Message) -> None:
@@ -111,15 +149,15 @@ class Gateway:
                 log.warning("the client answered `%s`, which was not asked", key)
         elif "id" not in message:
             await self._client_notified(message)
-        elif key is None or not isinstance(method, str):
+        elif key is None:
             await self._to_client(wire.error(key, wire.INVALID_REQUEST, "expected a method and an id"))
         elif key in self._open:
             await self._to_client(wire.error(key, wire.INVALID_REQUEST, f"a request with the id `{key}` is under way"))
         else:
-            self._open[key] = asked = OpenRequest(method, wire.params_of(message))
+            self._open[key] = asked = OpenRequest(key, message)
             self.idle.clear()
             self._questions.in_a_row = 0
-            await self._client_asked(key, asked, message)
+            await self._client_asked(asked)
 
     async def _client_notified(self, message: Message) -> None:
         gone = None
@@ -130,59 +168,60 @@ class Gateway:
         elif not message["method"].startswith("notifications/"):  # a server could run it, and it was not judged
             log.warning("the client sent `%s` without an id", message["method"])
         else:
-            await self._to_server(message)
+            await self._server.send(message)
 
-    async def _client_asked(self, key: Id, asked: OpenRequest, message: Message) -> None:
+    async def _client_asked(self, asked: OpenRequest) -> None:
         method, params = asked.method, asked.params
         is_call, has_name = method == "tools/call", isinstance(params.get("name"), str)
         if is_call and not (has_name and isinstance(params.get("arguments"), dict | None)):
             why = "expected a `name`, and `arguments` as an object"
-            await self._answer(key, wire.error(key, wire.INVALID_PARAMS, why))
+            await self._answer(asked.id, wire.error(asked.id, wire.INVALID_PARAMS, why))
         elif is_call or method == "tools/list" or "inputResponses" in params:
-            asked.work = self._start(self._admit(key, asked, message))
+            asked.work = self._start(self._admit(asked))
         else:
             if method == "initialize" and isinstance(params.get("capabilities"), dict):
                 self._calls.declared = params["capabilities"]
             if method in ("tasks/get", "tasks/result") and isinstance(params.get("taskId"), str):
                 asked.call = self._calls.tasks.get(params["taskId"])
-            await self._to_server(message)
+            await self._server.send(asked.message)
 
-    async def _admit(self, key: Id, asked: OpenRequest, message: Message) -> None:
+    async def _admit(self, asked: OpenRequest) -> None:
         """Send a request on once the tools are compared with the pins, and what it says is judged; or answer it."""
         method, answer = asked.method, None
         try:
             if method in ("tools/call", "tools/list"):
                 await self._tools.ensure(asked.params)
             if method == "tools/call":
-                message, answer = await self._judge_call(key, asked, message)
+                answer = await self._judge_call(asked)
             elif (problem := await self._questions.judge_answers(asked.params)) is not None:
-                answer = wire.error(key, wire.INTERNAL_ERROR, f"`{method}` was refused: {problem}")
+                answer = wire.error(asked.id, wire.INTERNAL_ERROR, f"`{method}` was refused: {problem}")
         except LoginNeeded as login:
-            answer = {"jsonrpc": "2.0", "id": key, "error": login.error}
+            answer = {"jsonrpc": "2.0", "id": asked.id, "error": login.error}
         except Exception as failed:  # noqa: BLE001 - whatever it was, the call must not run, the tools not be offered
             why = f"`{method}` was refused: it could not be compared with the pins: {failed}"
             if method == "tools/call":
                 why = f"`{asked.params['name']}` was denied: it could not be judged: {failed}"
                 log.warning("`%s` could not be judged: %s", asked.params["name"], failed)
-            answer = wire.refused(key, asked.params, why, is_call=method == "tools/call")
+            answer = wire.refused(asked.id, asked.params, why, is_call=method == "tools/call")
         if answer is not None:
-            await self._answer(key, answer)
+            await self._answer(asked.id, answer)
         else:
             asked.work = None
-            await self._to_server(message)
+            await self._server.send(asked.message)
 
-    async def _judge_call(self, key: Id, asked: OpenRequest, message: Message) -> tuple[Message, Message | None]:
-        """The call as the server gets it, and the answer if it does not."""
-        params, given = asked.params, asked.params.get("arguments")
-        outcome = await self._calls.admit(ServerCall(key, params, params["name"], given or {}, given or {}))
+    async def _judge_call(self, asked: OpenRequest) -> Message | None:
+        """The answer to a call that the server does not get; else the call is left as the server gets it."""
+        given = asked.params.get("arguments")
+        call = ServerCall(asked.id, asked.params, asked.params["name"], given or {}, given or {})
+        outcome = await self._calls.admit(call)
         if isinstance(outcome, str):
-            return message, wire.refused(key, params, outcome, is_call=True)
-        if not isinstance(outcome, ServerCall):
-            return message, wire.result(key, outcome)
-        asked.call = outcome
-        is_bare = given is None and not outcome.judged
-        sent = outcome.params if is_bare else {**outcome.params, "arguments": outcome.judged}
-        return {**message, "params": sent}, None
+            return wire.refused(asked.id, asked.params, outcome, is_call=True)
+        if outcome is not None:
+            return wire.result(asked.id, outcome)
+        is_bare = given is None and not call.judged
+        sent = call.params if is_bare else {**call.params, "arguments": call.judged}
+        asked.call, asked.message = call, {**asked.message, "params": sent}
+        return None
 
     # -- from the server ---------------------------------------------------------------------------------------------
 
@@ -191,8 +230,8 @@ class Gateway:
         waiting = self._open.get(key)
         if method is None and self._own.take(key, message):
             return
-        if method is None and key is not None and waiting is not None and waiting.work is None:
-            waiting.work = self._start(self._return(key, waiting, message))
+        if method is None and waiting is not None and waiting.work is None:
+            waiting.work = self._start(self._return(waiting, message))
         elif method is None:
             log.warning("the server answered `%s`, which was not asked", key)
         elif "id" in message:
@@ -203,34 +242,21 @@ class Gateway:
                 self._tools.forget()
             await self._to_client(message)
 
-    async def _return(self, key: Id, waiting: OpenRequest, message: Message) -> None:
+    async def _return(self, waiting: OpenRequest, message: Message) -> None:
         """Judge an answer where it has to be, and hand it to the client."""
         try:
             value = message.get("result")
             if isinstance(value, dict) and value.get("resultType") == "input_required":
-                message = await self._calls.pass_questions(key, waiting.call, waiting.params, value)
+                message = await self._calls.pass_questions(waiting.id, waiting.call, waiting.params, value)
             elif waiting.call is not None:
-                message = await self._calls.judge_result(key, waiting.call, message)
+                message = await self._calls.judge_result(waiting.id, waiting.call, message)
             elif isinstance(value, dict) and waiting.method in _DESCRIBES:
                 message = {**message, "result": offer(self._pins, value)}
         except Exception as problem:  # noqa: BLE001 - what cannot be judged is withheld
             log.warning("an answer to `%s` is withheld: %s", waiting.method, problem)
             why = f"the result is withheld: it could not be judged: {problem}"
-            message = wire.refused(key, waiting.params, why, is_call=waiting.call is not None)
-        await self._answer(key, message)
-
-
-# -- a client and a server that are connected --------------------------------------------------------------------------
-
-
-class Upstream(Protocol):
-    """A server that can be reached; `receive` goes on until it is gone, `close` says how it ended."""
-
-    async def send(self, message: Message) -> None: ...
-
-    def receive(self) -> AsyncIterator[Message]: ...
-
-    async def close(self) -> str: ...
+            message = wire.refused(waiting.id, waiting.params, why, is_call=waiting.call is not None)
+        await self._answer(waiting.id, message)
 
 
 class Pipe:
@@ -262,7 +288,7 @@ class ServerProgram:
         threading.Thread(target=_copy, args=(child.stderr, 2), daemon=True).start()
 
     @classmethod
-    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> ServerProgram:
+    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> Self:
         """Start it; one that cannot be started is a `ConfigError`."""
         program = which(command[0], path=env.get("PATH")) or command[0]
         spec = ProcessSpec(argv=(program, *command[1:]), env=env, marker=new_marker())
@@ -308,58 +334,23 @@ def _copy(source: int, sink: int) -> None:
             os.write(sink, data)
 
 
-class ServerConnection:
-    """A gateway with the server behind it: what the server sends is taken until it is gone, or `close` ends it."""
-
-    def __init__(self, gateway: Gateway, upstream: Upstream) -> None:
-        self.gateway: Gateway = gateway
-        self._upstream = upstream
-        self.pump: asyncio.Task[None] = asyncio.create_task(self._serve_server())
-        """Is done when the server is gone; then this is to be closed."""
-        self._end: asyncio.Task[str] | None = None
-
-    @classmethod
-    async def open(cls, gateway_for: Callable[[Send], Gateway], upstream: Upstream) -> ServerConnection:
-        """Begin; the hooks are told first."""
-        gateway = gateway_for(upstream.send)
-        await gateway.judge.tell(SessionStart)
-        return cls(gateway, upstream)
-
-    async def _serve_server(self) -> None:
-        async for message in self._upstream.receive():
-            await _pass_on(message, self.gateway.from_server)
-
-    async def close(self) -> str:
-        """End the server and answer what is under way; how it ended. A second call waits for the first."""
-        self._end = self._end or asyncio.create_task(self._close())
-        return await asyncio.shield(self._end)
-
-    async def _close(self) -> str:
-        how = await self._upstream.close()
-        await asyncio.wait({self.pump}, timeout=_GRACE)
-        await self.gateway.end(how)
-        self.pump.cancel()
-        return how
-
-
-async def run(gateway_for: Callable[[Send, Send], Gateway], upstream: Upstream, source: int, sink: int) -> bool:
-    """Serve a client on two descriptors until it leaves or the server is gone; whether it was the client."""
-    client = Pipe(sink)
-    connection = await ServerConnection.open(lambda to_server: gateway_for(client.send, to_server), upstream)
-    from_client = asyncio.create_task(_serve_client(connection.gateway, client, source))
+async def serve(gateway: Gateway, client: Pipe, source: int) -> bool:
+    """Serve a client that writes to `source` until it leaves or the server is gone; whether it was the client."""
+    await gateway.open()
+    from_client = asyncio.create_task(_serve_client(gateway, client, source))
     try:
-        await asyncio.wait({from_client, connection.pump}, return_when=asyncio.FIRST_COMPLETED)
-        has_left = not connection.pump.done()
+        await asyncio.wait({from_client, gateway.pump}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = not gateway.pump.done()
         if has_left:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(connection.gateway.idle.wait(), _LAST_ANSWERS)
-        how = await connection.close()
+                await asyncio.wait_for(gateway.idle.wait(), _LAST_ANSWERS)
+        how = await gateway.close()
         if not has_left:
             log.error("%s", how)
         return has_left
     finally:
         from_client.cancel()
-        await connection.close()
+        await gateway.close()
 
 
 async def _serve_client(gateway: Gateway, client: Pipe, source: int) -> None:

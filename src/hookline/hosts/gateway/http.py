@@ -4,8 +4,6 @@ The headers of the stateless era are made from the message that is sent, so that
 A redirect is an error, as it would take the headers elsewhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping

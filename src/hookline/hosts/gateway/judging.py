@@ -6,8 +6,6 @@ what must be remembered meanwhile travels in a sealed state, which fits that ver
 final.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
@@ -15,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -62,9 +61,7 @@ class Judge:
         self._hooks = hooks
         self.server: str = server
         self.ask_seconds: float = ask_seconds
-        self._who: dict[str, Any] = {
-            "session_id": f"mcp-{server}-{os.urandom(6).hex()}", "cwd": os.getcwd()  # noqa: PTH109 - as text
-        }  # fmt: skip
+        self._who: dict[str, Any] = {"session_id": f"mcp-{server}-{os.urandom(6).hex()}", "cwd": str(Path.cwd())}
 
     async def __call__(self, kind: type[Event], /, **fields: Any) -> Reply:
         """The hooks' reply; what cannot be judged is denied, and where nothing can be prevented any more it raises."""
@@ -82,9 +79,8 @@ class Judge:
         event = PreToolUse(**self._who, **fields)
         seconds = answer_seconds.set(self.ask_seconds)
         try:
-            said = await ask_people(
-                self._hooks, Verdict(event, reply, chosen=getattr(self._hooks, "hooks", ()), known=())
-            )
+            verdict = Verdict(event, reply, chosen=getattr(self._hooks, "hooks", ()), known=())
+            said = await ask_people(self._hooks, verdict)
         finally:
             answer_seconds.reset(seconds)
         return said if isinstance(said, Reply) else None
@@ -95,237 +91,6 @@ class Judge:
             await self(kind)
         except Exception as problem:  # noqa: BLE001 - whatever it was, nothing is let through by it
             log.warning("hooks on %s could not be asked: %s", kind.event_name, problem)
-
-
-# -- tool calls ------------------------------------------------------------------------------------------------------
-
-
-class ServerCall(msgspec.Struct, eq=False):
-    """A tool call under way: as the client made it, and as it was let through."""
-
-    id: Id
-    params: dict[str, Any]
-    tool: str
-    arguments: dict[str, Any]
-    judged: dict[str, Any]
-    notes: tuple[str, ...] = ()
-    approved: bool = False
-    by_host: bool = False
-    """Whether the host's own hook has judged it."""
-    started: float = 0.0
-
-    @property
-    def identity(self) -> str:
-        """What an approval is for: the tool, what it was called with, and what would run."""
-        return hashlib.sha256(msgspec.json.encode([self.tool, self.arguments, self.judged], order="sorted")).hexdigest()
-
-
-class HostNotes(msgspec.Struct, frozen=True):
-    """The host in front of the client, whose own hook asks the same hooks: what it has judged is not judged again."""
-
-    name: str
-    source: tuple[str, ...]
-    sees_results: bool
-    """Whether its hook can replace a result."""
-
-
-class CallJudge:
-    """Judges the calls of one server; `elicit` asks the person in the older era."""
-
-    def __init__(
-        self, judge: Judge, pins: Pins, questions: ServerQuestions,
-        elicit: Callable[[dict[str, Any], float], Awaitable[Message]], host: HostNotes | None,
-    ) -> None:  # fmt: skip
-        self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
-        self._approvals = PersonalApprovals()
-        self.tasks: dict[Any, ServerCall] = {}
-        """The calls whose result a task will have, by its id."""
-        self.declared: dict[str, Any] = {}
-
-    def _about(self, call: ServerCall, given: dict[str, Any]) -> dict[str, Any]:
-        """What events say of a call; a record says besides which definition of the tool it was."""
-        server = self._judge.server
-        about = {"mcp": {"server": server, "tool": self._pins.digest(call.tool)}}
-        return {"tool_name": mcp_name(server, call.tool), "tool_input": given, "extra": about}
-
-    async def admit(self, call: ServerCall) -> ServerCall | str | dict[str, Any]:
-        """The call as it may be made; else why not, or the result that asks the person first."""
-        if (problem := self._pins.problem(call.tool)) is not None:
-            self._pins.refuse(call.tool)
-            return f"`{call.tool}` was denied: {problem}"
-        state, said, call.params = self._approvals.resume(call.params)
-        if (objection := await self._questions.judge_answers(call.params)) is not None:
-            return f"`{call.tool}` was denied: {objection}"
-        host, event = self._host, self._about(call, call.arguments)
-        call.by_host = host is not None and take(host.name, host.source, call.tool, call.arguments)
-        reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
-        if reply.decision in (Decision.DENY, Decision.DEFER):
-            return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
-        if reply.input is not None:
-            call.judged = thaw(reply.input)
-            if problems := wire.misfits(call.judged, self._pins.schema(call.tool, "inputSchema") or {}):
-                return f"`{call.tool}` was denied: a hook's rewrite does not fit the tool: {'; '.join(problems)}"
-        call.notes = reply.context
-        if reply.decision is Decision.ASK:
-            approved = self._approvals.is_approved(state, said, call.identity)
-            outcome = await self._ask(call, {**event, "tool_input": call.judged}, reply, approved=approved)
-            if outcome is not None:
-                return outcome
-            call.approved = True
-        call.started = time.perf_counter()
-        return call
-
-    async def _ask(
-        self, call: ServerCall, event: dict[str, Any], reply: Reply, *, approved: bool | None
-    ) -> str | dict[str, Any] | None:
-        """Why an `ask` is refused, or the result that asks; `None` if it is approved."""
-        why = reply.reason or "a hook wants an approval"
-        if approved is None:
-            permission = await self._judge(PermissionRequest, **event)
-            if permission.decision is not Decision.PASS:
-                approved = permission.decision is Decision.ALLOW and permission.input is None
-                why = permission.reason or why
-        if approved is None:
-            if not can_ask(call.params, self.declared):
-                said = await self._judge.ask_people(event, reply)
-                if said is None:
-                    return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
-                return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
-            asked = question(event["tool_name"], call.judged, why)
-            if wire.is_stateless(call.params):
-                state = self._approvals.seal(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
-                request = {_KEY: {"method": _ELICIT, "params": {"mode": "form", **asked}}}
-                return {"resultType": "input_required", "inputRequests": request, "requestState": state}
-            approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
-        return None if approved else f"`{call.tool}` was not approved: {why}"
-
-    async def pass_questions(
-        self, id: Id, call: ServerCall | None, params: dict[str, Any], value: dict[str, Any]
-    ) -> Message:
-        """A result by which the server asks for input, if hooks allow it; an approved call stays approved."""
-        objection = await self._questions.judge_requests(value)
-        if objection is not None:
-            return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
-        if call and call.approved:
-            state = self._approvals.seal(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
-            value = {**value, "requestState": state}
-        return wire.result(id, value)
-
-    async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
-        """What the client gets of a call's answer."""
-        value = message.get("result")
-        if isinstance(value, dict) and self._is_task(call, value):
-            return message
-        took = (time.perf_counter() - call.started) * 1000
-        event = {**self._about(call, call.judged), "tool_use_id": str(call.id), "duration_ms": took}
-        if not isinstance(value, dict):
-            failure = message.get("error")
-            text = str(failure.get("message")) if isinstance(failure, dict) else "the server gave no result"
-            await self._judge(PostToolUseFailure, **event, error=text)
-            return message if isinstance(failure, dict) else wire.error(id, wire.INTERNAL_ERROR, text)
-        value = wire.strip_result(value)
-        if call.by_host and self._host is not None and self._host.sees_results:
-            return {**message, "result": wire.add_notes(value, call.notes)}
-        if value.get("isError"):
-            text = "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
-            reply = await self._judge(PostToolUseFailure, **event, error=text)
-        else:
-            reply = await self._judge(PostToolUse, **event, tool_response=value)
-        if reply.output is not msgspec.UNSET:
-            value = wire.replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
-        objections = reply.reasons if reply.decision is Decision.DENY else ()
-        stops = (f"a hook stops the agent: {reply.stop_reason or ''}",) if reply.stop else ()
-        return {**message, "result": wire.add_notes(value, (*call.notes, *objections, *stops, *reply.context))}
-
-    def _is_task(self, call: ServerCall, value: dict[str, Any]) -> bool:
-        """Whether the result is still to come; it is judged when the client fetches it."""
-        if isinstance(task := value.get("task", value if value.get("resultType") == "task" else None), dict):
-            self.tasks[str(task.get("taskId"))] = call
-            return "content" not in value
-        return value.get("status") in _BUSY and "content" not in value
-
-
-# -- what hooks ask of the person --------------------------------------------------------------------------------------
-
-
-class State(msgspec.Struct):
-    """What is sealed: the call, until when it holds, the server's own state, and whether a person said yes already."""
-
-    call: str
-    until: float
-    nonce: str
-    server: Any = None
-    approved: bool = False
-
-
-class PersonalApprovals:
-    """The questions of one gateway."""
-
-    def __init__(self) -> None:
-        self._secret = os.urandom(32)
-        self._used: set[str] = set()
-
-    def resume(self, params: dict[str, Any]) -> tuple[State | None, Any, dict[str, Any]]:
-        """Our state in a call that comes back, the answer to our question, and the call as the server should see it."""
-        state = self._open(params.get("requestState"))
-        if state is None:
-            return None, None, params
-        answers = dict(params.get("inputResponses") or {})
-        answer = answers.pop(_KEY, None)
-        rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
-        if state.server is not None:
-            rest["requestState"] = state.server
-        return state, answer, {**rest, "inputResponses": answers} if answers else rest
-
-    def is_approved(self, state: State | None, answer: Any, call: str) -> bool | None:
-        """Whether a person approved this call; `None` if no one was asked."""
-        if state is None:
-            return None
-        is_fresh = state.nonce not in self._used
-        self._used.add(state.nonce)
-        fits = is_fresh and state.call == call and state.until > time.time()
-        return fits and (state.approved or says_yes(answer))
-
-    def seal(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
-        """A state that fits this call, once, for so long; it holds the server's own."""
-        state = State(call, time.time() + seconds, os.urandom(8).hex(), server, approved)
-        body = msgspec.json.encode(state)
-        return base64.urlsafe_b64encode(hmac.digest(self._secret, body, "sha256") + body).decode()
-
-    def _open(self, text: Any) -> State | None:
-        """Our own state; `None` if it is the server's, or forged."""
-        try:
-            data = base64.urlsafe_b64decode(text.encode())
-        except (AttributeError, ValueError):
-            return None
-        seal, body = data[:32], data[32:]
-        if not hmac.compare_digest(seal, hmac.digest(self._secret, body, "sha256")):
-            return None
-        return msgspec.json.decode(body, type=State)
-
-
-def question(tool: str, arguments: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """What the person is shown: what would run, and why it is asked about."""
-    call = one_line(f"{tool} {msgspec.json.encode(arguments).decode()}", _MOST_SHOWN)
-    approve = {"type": "boolean", "title": "Let it run", "default": False}
-    schema = {"type": "object", "properties": {"approve": approve}, "required": ["approve"]}
-    return {"message": f"{call}\n{block(why)}", "requestedSchema": schema}
-
-
-def says_yes(answer: Any) -> bool:
-    """Whether an elicitation was answered with a clear yes."""
-    content = answer.get("content") if isinstance(answer, dict) and answer.get("action") == "accept" else None
-    return isinstance(content, dict) and content.get("approve") is True
-
-
-def can_ask(params: Mapping[str, Any], declared: Mapping[str, Any]) -> bool:
-    """Whether the client declared elicitation by form: in this request, or when it initialized."""
-    found = wire.meta_of(params).get(wire.CAPABILITIES) if wire.is_stateless(params) else declared
-    ways = found.get("elicitation") if isinstance(found, dict) else None
-    return isinstance(ways, dict) and (not ways or "form" in ways)
-
-
-# -- what the server asks --------------------------------------------------------------------------------------------
 
 
 class ServerQuestions:
@@ -435,3 +200,225 @@ def _in_users_place(reply: Reply) -> dict[str, Any] | None:
 
 def _answer_to(id: Id, outcome: dict[str, Any] | str) -> Message:
     return wire.error(id, wire.REFUSED, outcome) if isinstance(outcome, str) else wire.result(id, outcome)
+
+
+class State(msgspec.Struct):
+    """What is sealed: the call, until when it holds, the server's own state, and whether a person said yes already."""
+
+    call: str
+    until: float
+    nonce: str
+    server: Any = None
+    approved: bool = False
+
+
+class PersonalApprovals:
+    """The questions of one gateway."""
+
+    def __init__(self) -> None:
+        self._secret = os.urandom(32)
+        self._used: set[str] = set()
+
+    def resume(self, params: dict[str, Any]) -> tuple[State | None, Any, dict[str, Any]]:
+        """Our state in a call that comes back, the answer to our question, and the call as the server should see it."""
+        state = self._open(params.get("requestState"))
+        if state is None:
+            return None, None, params
+        answers = dict(params.get("inputResponses") or {})
+        answer = answers.pop(_KEY, None)
+        rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
+        if state.server is not None:
+            rest["requestState"] = state.server
+        return state, answer, {**rest, "inputResponses": answers} if answers else rest
+
+    def is_approved(self, state: State | None, answer: Any, call: str) -> bool | None:
+        """Whether a person approved this call; `None` if no one was asked."""
+        if state is None:
+            return None
+        is_fresh = state.nonce not in self._used
+        self._used.add(state.nonce)
+        fits = is_fresh and state.call == call and state.until > time.time()
+        return fits and (state.approved or says_yes(answer))
+
+    def seal(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
+        """A state that fits this call, once, for so long; it holds the server's own."""
+        state = State(call, time.time() + seconds, os.urandom(8).hex(), server, approved)
+        body = msgspec.json.encode(state)
+        return base64.urlsafe_b64encode(hmac.digest(self._secret, body, "sha256") + body).decode()
+
+    def _open(self, text: Any) -> State | None:
+        """Our own state; `None` if it is the server's, or forged."""
+        try:
+            data = base64.urlsafe_b64decode(text.encode())
+        except (AttributeError, ValueError):
+            return None
+        seal, body = data[:32], data[32:]
+        if not hmac.compare_digest(seal, hmac.digest(self._secret, body, "sha256")):
+            return None
+        return msgspec.json.decode(body, type=State)
+
+
+def question(tool: str, arguments: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """What the person is shown: what would run, and why it is asked about."""
+    call = one_line(f"{tool} {msgspec.json.encode(arguments).decode()}", _MOST_SHOWN)
+    approve = {"type": "boolean", "title": "Let it run", "default": False}
+    schema = {"type": "object", "properties": {"approve": approve}, "required": ["approve"]}
+    return {"message": f"{call}\n{block(why)}", "requestedSchema": schema}
+
+
+def says_yes(answer: Any) -> bool:
+    """Whether an elicitation was answered with a clear yes."""
+    content = answer.get("content") if isinstance(answer, dict) and answer.get("action") == "accept" else None
+    return isinstance(content, dict) and content.get("approve") is True
+
+
+def can_ask(params: Mapping[str, Any], declared: Mapping[str, Any]) -> bool:
+    """Whether the client declared elicitation by form: in this request, or when it initialized."""
+    found = wire.meta_of(params).get(wire.CAPABILITIES) if wire.is_stateless(params) else declared
+    ways = found.get("elicitation") if isinstance(found, dict) else None
+    return isinstance(ways, dict) and (not ways or "form" in ways)
+
+
+class ServerCall(msgspec.Struct, eq=False):
+    """A tool call under way: as the client made it, and as it was let through."""
+
+    id: Id
+    params: dict[str, Any]
+    tool: str
+    arguments: dict[str, Any]
+    judged: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    approved: bool = False
+    by_host: bool = False
+    """Whether the host's own hook has judged it."""
+    started: float = 0.0
+
+    @property
+    def identity(self) -> str:
+        """What an approval is for: the tool, what it was called with, and what would run."""
+        return hashlib.sha256(msgspec.json.encode([self.tool, self.arguments, self.judged], order="sorted")).hexdigest()
+
+
+class HostNotes(msgspec.Struct, frozen=True):
+    """The host in front of the client, whose own hook asks the same hooks: what it has judged is not judged again."""
+
+    name: str
+    source: tuple[str, ...]
+    sees_results: bool
+    """Whether its hook can replace a result."""
+
+
+class CallJudge:
+    """Judges the calls of one server; `elicit` asks the person in the older era."""
+
+    def __init__(
+        self, judge: Judge, pins: Pins, questions: ServerQuestions,
+        elicit: Callable[[dict[str, Any], float], Awaitable[Message]], host: HostNotes | None,
+    ) -> None:  # fmt: skip
+        self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
+        self._approvals = PersonalApprovals()
+        self.tasks: dict[Any, ServerCall] = {}
+        """The calls whose result a task will have, by its id."""
+        self.declared: dict[str, Any] = {}
+
+    def _about(self, call: ServerCall, given: dict[str, Any]) -> dict[str, Any]:
+        """What events say of a call; a record says besides which definition of the tool it was."""
+        server = self._judge.server
+        about = {"mcp": {"server": server, "tool": self._pins.digest(call.tool)}}
+        return {"tool_name": mcp_name(server, call.tool), "tool_input": given, "extra": about}
+
+    async def admit(self, call: ServerCall) -> str | dict[str, Any] | None:
+        """`None` if the call may be made, as it is then; else why not, or the result that asks the person first."""
+        if (problem := self._pins.problem(call.tool)) is not None:
+            self._pins.refuse(call.tool)
+            return f"`{call.tool}` was denied: {problem}"
+        state, said, call.params = self._approvals.resume(call.params)
+        if (objection := await self._questions.judge_answers(call.params)) is not None:
+            return f"`{call.tool}` was denied: {objection}"
+        host, event = self._host, self._about(call, call.arguments)
+        call.by_host = host is not None and take(host.name, host.source, call.tool, call.arguments)
+        reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
+        if reply.decision in (Decision.DENY, Decision.DEFER):
+            return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
+        if reply.input is not None:
+            call.judged = thaw(reply.input)
+            if problems := wire.misfits(call.judged, self._pins.schema(call.tool, "inputSchema") or {}):
+                return f"`{call.tool}` was denied: a hook's rewrite does not fit the tool: {'; '.join(problems)}"
+        call.notes = reply.context
+        if reply.decision is Decision.ASK:
+            approved = self._approvals.is_approved(state, said, call.identity)
+            outcome = await self._ask(call, {**event, "tool_input": call.judged}, reply, approved=approved)
+            if outcome is not None:
+                return outcome
+            call.approved = True
+        call.started = time.perf_counter()
+        return None
+
+    async def _ask(
+        self, call: ServerCall, event: dict[str, Any], reply: Reply, *, approved: bool | None
+    ) -> str | dict[str, Any] | None:
+        """Why an `ask` is refused, or the result that asks; `None` if it is approved."""
+        why = reply.reason or "a hook wants an approval"
+        if approved is None:
+            permission = await self._judge(PermissionRequest, **event)
+            if permission.decision is not Decision.PASS:
+                approved = permission.decision is Decision.ALLOW and permission.input is None
+                why = permission.reason or why
+        if approved is None:
+            if not can_ask(call.params, self.declared):
+                said = await self._judge.ask_people(event, reply)
+                if said is None:
+                    return f"`{call.tool}` needs approval, and this client has no way to ask a person: {why}"
+                return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
+            asked = question(event["tool_name"], call.judged, why)
+            if wire.is_stateless(call.params):
+                state = self._approvals.seal(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
+                request = {_KEY: {"method": _ELICIT, "params": {"mode": "form", **asked}}}
+                return {"resultType": "input_required", "inputRequests": request, "requestState": state}
+            approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
+        return None if approved else f"`{call.tool}` was not approved: {why}"
+
+    async def pass_questions(
+        self, id: Id, call: ServerCall | None, params: dict[str, Any], value: dict[str, Any]
+    ) -> Message:
+        """A result by which the server asks for input, if hooks allow it; an approved call stays approved."""
+        objection = await self._questions.judge_requests(value)
+        if objection is not None:
+            return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
+        if call and call.approved:
+            state = self._approvals.seal(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
+            value = {**value, "requestState": state}
+        return wire.result(id, value)
+
+    async def judge_result(self, id: Id, call: ServerCall, message: Message) -> Message:
+        """What the client gets of a call's answer."""
+        value = message.get("result")
+        if isinstance(value, dict) and self._is_task(call, value):
+            return message
+        took = (time.perf_counter() - call.started) * 1000
+        event = {**self._about(call, call.judged), "tool_use_id": str(call.id), "duration_ms": took}
+        if not isinstance(value, dict):
+            failure = message.get("error")
+            text = str(failure.get("message")) if isinstance(failure, dict) else "the server gave no result"
+            await self._judge(PostToolUseFailure, **event, error=text)
+            return message if isinstance(failure, dict) else wire.error(id, wire.INTERNAL_ERROR, text)
+        value = wire.strip_result(value)
+        if call.by_host and self._host is not None and self._host.sees_results:
+            return {**message, "result": wire.add_notes(value, call.notes)}
+        if value.get("isError"):
+            text = "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
+            reply = await self._judge(PostToolUseFailure, **event, error=text)
+        else:
+            reply = await self._judge(PostToolUse, **event, tool_response=value)
+        if reply.output is not msgspec.UNSET:
+            value = wire.replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
+        objections = reply.reasons if reply.decision is Decision.DENY else ()
+        stops = (f"a hook stops the agent: {reply.stop_reason or ''}",) if reply.stop else ()
+        return {**message, "result": wire.add_notes(value, (*call.notes, *objections, *stops, *reply.context))}
+
+    def _is_task(self, call: ServerCall, value: dict[str, Any]) -> bool:
+        """Whether the result is still to come; it is judged when the client fetches it."""
+        if isinstance(task := value.get("task", value if value.get("resultType") == "task" else None), dict):
+            self.tasks[str(task.get("taskId"))] = call
+            return "content" not in value
+        return value.get("status") in _BUSY and "content" not in value

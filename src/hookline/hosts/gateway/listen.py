@@ -5,8 +5,6 @@ share one, under ids that are ours: two clients may use the same. Only this mach
 unless the caller says otherwise; a page of another origin is refused.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hmac
@@ -19,8 +17,9 @@ from hookline.core.origin import LOOPBACK, foreign
 from hookline.display import one_line
 from hookline.errors import ConfigError, EventError, HooklineError, MissingExtra
 from hookline.hosts.gateway import messages as wire
-from hookline.hosts.gateway.gateway import ServerConnection, log
+from hookline.hosts.gateway.gateway import Gateway, log
 from hookline.hosts.gateway.messages import Id, Message
+from hookline.hosts.gateway.pins import Send
 
 try:
     import uvicorn
@@ -36,8 +35,8 @@ _STATELESS_SINCE = "2026-07-28"
 _MOST_SESSIONS = 64
 _MOST_UNASKED = 1_000
 _STREAM = {"content-type": "text/event-stream", "cache-control": "no-store"}
-Connect = Callable[[Callable[[Message], Awaitable[None]], Mapping[str, str]], Awaitable[ServerConnection]]
-"""Makes a connection to the server, from where the client's messages go and the client's own headers."""
+Connect = Callable[[Send, Mapping[str, str]], Awaitable[Gateway]]
+"""Makes an open gateway, from where the client's messages go and the client's own headers."""
 
 
 class Exchange:
@@ -74,7 +73,7 @@ class ClientSession:
         self._is_shared = is_shared
         self.open: dict[Id, Exchange] = {}
         self.unasked: asyncio.Queue[Message] = asyncio.Queue(_MOST_UNASKED)
-        self.connection: asyncio.Future[ServerConnection]
+        self.gateway: asyncio.Future[Gateway]
 
     def exchange(self, message: Message) -> Exchange | None:
         """Begin one; `None` if the client uses an id twice."""
@@ -104,11 +103,35 @@ class ClientSession:
             gone = self.open.pop(wire.id_of(wire.params_of(message), "requestId") or "", None)
             if gone is not None:
                 gone.queue.put_nowait({})
-        await (await self.connection).gateway.from_client(message)
+        await (await self.gateway).from_client(message)
+
+    async def leave(self, exchange: Exchange) -> None:
+        """The client waits for this no longer; in the stateless era, hanging up says so."""
+        if self.open.pop(exchange.key, None) is not None and exchange.is_stateless:
+            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": exchange.key}}
+            await self.from_client(cancelled)
+
+    async def stream(self, exchange: Exchange, message: Message) -> AsyncIterator[bytes]:
+        """An exchange as events, from its first message on."""
+        try:
+            while "method" in message:
+                yield _event(message)
+                message = await exchange.queue.get()
+            self.open.pop(exchange.key, None)
+            if message:
+                yield _event(message)
+        finally:
+            await self.leave(exchange)
+
+    async def stream_unasked(self) -> AsyncIterator[bytes]:
+        """What belongs to no exchange."""
+        yield b": open\n\n"
+        while True:
+            yield _event(await self.unasked.get())
 
     async def close(self) -> None:
-        """End the connection; what is under way is answered with an error."""
-        await (await self.connection).close()
+        """End the gateway; what is under way is answered with an error."""
+        await (await self.gateway).close()
 
 
 class Listener:
@@ -200,9 +223,9 @@ class Listener:
         if given not in self._sessions:
             self._make_room()
             session = self._sessions[given] = ClientSession(is_shared=is_shared)
-            session.connection = asyncio.ensure_future(self._connect(session.send, request.headers))
+            session.gateway = asyncio.ensure_future(self._connect(session.send, request.headers))
             try:
-                (await session.connection).pump.add_done_callback(lambda _: self._end(given))
+                (await session.gateway).pump.add_done_callback(lambda _: self._end(given))
             except HooklineError:
                 self._sessions.pop(given, None)
                 raise
@@ -224,10 +247,10 @@ class Listener:
         await session.from_client(exchange.message)
         first = await _unless_gone(exchange.queue.get(), request)
         if first is None:
-            await self._leave(session, exchange)
+            await session.leave(exchange)
             return Response(status_code=499)
         if "method" in first:
-            return StreamingResponse(self._stream(session, exchange, first), headers={**_STREAM, **headers})
+            return StreamingResponse(session.stream(exchange, first), headers={**_STREAM, **headers})
         session.open.pop(exchange.key, None)
         if not first:
             return Response(status_code=202)
@@ -236,35 +259,12 @@ class Listener:
             return _answer(first, int(login["status"]), {"www-authenticate": login["login"]})
         return _answer(first, 200, headers)
 
-    async def _stream(self, session: ClientSession, exchange: Exchange, first: Message) -> AsyncIterator[bytes]:
-        message = first
-        try:
-            while "method" in message:
-                yield _event(message)
-                message = await exchange.queue.get()
-            session.open.pop(exchange.key, None)
-            if message:
-                yield _event(message)
-        finally:
-            await self._leave(session, exchange)
-
-    async def _leave(self, session: ClientSession, exchange: Exchange) -> None:
-        if session.open.pop(exchange.key, None) is not None and exchange.is_stateless:
-            cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": exchange.key}}
-            await session.from_client(cancelled)
-
     async def _get(self, request: Request) -> Response:
         """What the server says by itself, for clients with a session."""
         session = self._sessions.get(request.headers.get("mcp-session-id", "-"))
         if session is None:
             return _refused(405, "a stream is for sessions")
-
-        async def stream() -> AsyncIterator[bytes]:
-            yield b": open\n\n"
-            while True:
-                yield _event(await session.unasked.get())
-
-        return StreamingResponse(stream(), headers=_STREAM)
+        return StreamingResponse(session.stream_unasked(), headers=_STREAM)
 
     async def _delete(self, request: Request) -> Response:
         name = request.headers.get("mcp-session-id", "-")

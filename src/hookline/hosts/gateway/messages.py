@@ -4,8 +4,6 @@ Two eras are spoken: with `initialize` (to 2025-11-25), and stateless since 2026
 version and each result has a `resultType`. What is not known here passes as it is.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ One file per server in the user's state folder holds each tool's whole definitio
 the empty name. A file that is damaged is refused, never written again. What happens is in a chained log beside it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging
@@ -121,7 +119,6 @@ class Pins:
         self._first = stored is None
         self._stored = stored or Definitions()
         self._seen: dict[str, Any] = {}
-        self._digests: dict[str, str] = {}
         self._twice: set[str] = set()
 
     def observe(self, definitions: Sequence[tuple[str, Any]]) -> None:
@@ -130,7 +127,6 @@ class Pins:
         pinned, offered = self._stored.pinned, self._stored.offered
         for name, value in definitions:
             self._seen[name] = value
-            self._digests.pop(name, None)
             if name not in pinned and self._first:
                 events["ToolsPinned"].append(name)
             elif name in pinned and _canonical(value) == _canonical(pinned[name]):
@@ -180,24 +176,18 @@ class Pins:
 
     def digest(self, name: str) -> str:
         """The digest of a tool's definition."""
-        found = self._digests.get(name)
-        if found is None and name in self._seen:
-            found = self._digests[name] = digest(self._seen[name])
-        return found or ""
+        return digest(self._seen[name]) if name in self._seen else ""
 
     def refuse(self, name: str) -> None:
         self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._file.record("ToolRefused", [name], self._stored)
 
 
-# -- the tools as the server lists them now ----------------------------------------------------------------------------
-
-
 class LoginNeeded(Exception):
     """The server wants a login before it lists its tools: its error, which says so to the client."""
 
     def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(str(error.get("message")))
+        super().__init__(error.get("message"))
         self.error = error
 
 
@@ -323,11 +313,9 @@ def _canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-# -- descriptions that read like orders to the model: a warning, nothing more -----------------------------------------
-# Plain patterns find little: of the 31 tools of Damn Vulnerable MCP they flag 6 (`python -m tools.vulnerable_mcp`), of
-# 42 tools of five real servers none. What a tool may do is for the hooks, the pins and confinement.
-
-
+# Descriptions that read like orders to the model: a warning, nothing more. Plain patterns find little: of the 31 tools
+# of Damn Vulnerable MCP they flag 6 (`python -m tools.vulnerable_mcp`), of 42 tools of five real servers none. What a
+# tool may do is for the hooks, the pins and confinement.
 _SIGNS = {
     "a tag for the model": r"<\s*/?\s*(important|system|secret|hidden|instructions?|admin)\b",
     "orders to ignore others": r"\b(ignore|disregard|forget|override)\b.{0,40}\b(previous|prior|above|instructions?)\b",
