@@ -1,18 +1,15 @@
 """Hooks around every call of the official Python client of MCP: `guard(session, hooks)`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hookline.core.engine.composition import OnAsk
+from hookline.core.engine.engine import Fires
 from hookline.frameworks.loops import ajudge
 from hookline.frameworks.steps import UNSET, plain
 from hookline.hosts.host import mcp_name
 
 if TYPE_CHECKING:
     from mcp import ClientSession
-
-    from hookline.core.engine.composition import OnAsk
-    from hookline.core.engine.engine import Fires
 
 S = TypeVar("S", bound="ClientSession")
 

@@ -5,8 +5,6 @@ not right is refused, and what goes wrong while a step is judged is a signed den
 after errors. What was seen is kept in a database, so that a request counts once, also after a restart.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -143,8 +141,6 @@ class Guardian:
         said = {"echo": payload.get("echo") if isinstance(payload, dict) else None, "server_timestamp": self._now()}
         return {"type": "final", "acs_version": VERSION, "decision": "allow", "payload": {"status": "ok", **said}}
 
-    # -- what is judged ------------------------------------------------------------------------------------------
-
     def _judge(self, envelope: Object, params: Object) -> Object:
         session = self._verified(envelope, params)
         method, payload = envelope.get("method"), params["payload"]
@@ -212,8 +208,6 @@ class Guardian:
             "profiles_accepted": ["acs-core"],
         }  # fmt: skip
 
-    # -- decisions -----------------------------------------------------------------------------------------------
-
     def _decide(self, method: str, params: Object) -> Object:
         event = event_of(method, params)
         if event is None:
@@ -263,8 +257,6 @@ class Guardian:
         with self._lock:
             self._note(params, code)
         return _decision(params, "deny", why, reason_codes=[code], **more)
-
-    # -- what is kept --------------------------------------------------------------------------------------------
 
     def _chain(self, session: str, method: str, params: Object, decision: str) -> str:
         """The session's next entry; its hash is the head that the response publishes."""

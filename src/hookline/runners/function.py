@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from hookline.core.engine import Answer, Context
 from hookline.core.hooks.hook import Function, Hook
@@ -74,7 +74,8 @@ class Threads:
             return await call.result
         except asyncio.CancelledError:
             with self._lock:
-                if call.leave():
+                call.left = True
+                if call.running:
                     self.abandoned += 1
                     self._hire()
             raise
@@ -92,32 +93,33 @@ class Threads:
         self._idle += 1
 
     def _work(self) -> None:
+        while (call := self._next_call()) is not None:
+            if call.running:
+                call.run()
+            with self._lock:
+                self.abandoned -= call.running and call.left
+                call.running = False
+                self._idle += 1
+                if self._closed:
+                    self._jobs.put(None)
+
+    def _next_call(self) -> ThreadedCall | None:
+        """The call that a thread takes, which runs unless it was given up on; `None` if the thread is to end."""
         while True:
             try:
                 call = self._jobs.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 call = None
-            if not self._takes(call):
-                return
-            if call is not None:
-                call.run()
-                with self._lock:
-                    self.abandoned -= call.abandoned
-                    self._idle += 1
-                    if self._closed:
-                        self._jobs.put(None)
-
-    def _takes(self, call: ThreadedCall | None) -> bool:
-        """Whether a thread goes on: with this call, or waiting, because one was promised to it."""
-        with self._lock:
-            if call is None and (self._closed or self._idle > self._waiting):
+            with self._lock:
+                if call is not None:
+                    self._waiting -= 1
+                    call.running = not call.left
+                elif self._idle <= self._waiting and not self._closed:
+                    continue  # a call was promised to it
+                else:
+                    self._all -= 1
                 self._idle -= 1
-                self._all -= 1
-                return False
-            if call is not None:
-                self._idle -= 1
-                self._waiting -= 1
-            return True
+                return call
 
     def close(self) -> None:
         """End the threads that have nothing to do, and the others once they are done."""
@@ -128,34 +130,20 @@ class Threads:
 
 
 class ThreadedCall:
-    """One function on its way through a thread and back; its state changes under a lock, from either side."""
+    """One function on its way through a thread and back; `running` and `left` change under the lock of its threads."""
 
     def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.result: asyncio.Future[Any] = loop.create_future()
-        self.state: Literal["waiting", "running", "done", "forgotten", "abandoned"] = "waiting"
-        self._function = function
-        self._loop = loop
+        self.running = self.left = False
+        self._function, self._loop = function, loop
         self._context = contextvars.copy_context()
-        self._lock = threading.Lock()
-
-    @property
-    def abandoned(self) -> bool:
-        return self.state == "abandoned"
 
     def run(self) -> None:
         """Call the function and carry its result home; on a thread."""
-        with self._lock:
-            if self.state == "forgotten":
-                return
-            self.state = "running"
         try:
             result, error = self._context.run(self._function), None
         except BaseException as raised:  # noqa: BLE001 - carried to the caller
             result, error = None, raised
-        with self._lock:
-            if self.abandoned:
-                return
-            self.state = "done"
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
@@ -170,13 +158,3 @@ class ThreadedCall:
             self.result.set_exception(error)
         else:
             self.result.set_result(result)
-
-    def leave(self) -> bool:
-        """Abandon it; whether the function still runs."""
-        with self._lock:
-            running = self.state == "running"
-            if running:
-                self.state = "abandoned"
-            elif self.state == "waiting":
-                self.state = "forgotten"
-            return running

@@ -1,7 +1,5 @@
 """`hookline acs`: a Guardian of OWASP's Agent Control Standard, over HTTP or stdio."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import os
