@@ -5,10 +5,11 @@ Hookline's agent be such a host, whose interceptors, composition profile, approv
 (`enforce` or `evaluate_only`) are the emitter's.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, reduce
+from operator import getitem
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk
@@ -117,6 +118,54 @@ _EVENTS: dict[str, Callable[[Any], Event]] = {
 """What each interception point is as an event of ours."""
 
 
+def _cannot_rewrite(what: str) -> Callable[[Any], Reply]:
+    return lambda _: deny(f"an interceptor rewrites {what}, which cannot be done here")
+
+
+def _of_answer(event: Any) -> dict[str, Any]:
+    finish = _FINISH.get(event.stop_reason or "", event.stop_reason or "stop")
+    answer = {"content": event.text or None, "tool_calls": steps.plain(event.tool_calls)}
+    return {"model_id": event.model, **answer, "finish_reason": finish}
+
+
+def _of_call(event: Any) -> dict[str, Any]:
+    return {"call_id": event.tool_use_id, "name": event.tool_name, "args": steps.plain(event.tool_input)}
+
+
+def _of_result(event: Any) -> dict[str, Any]:
+    failed = isinstance(event, PostToolUseFailure)
+    value = {"value": event.error, "is_error": True} if failed else {"value": steps.plain(event.tool_response)}
+    return {**_of_call(event), "duration_ms": event.duration_ms, **value}
+
+
+class _Point(NamedTuple):
+    """Where an event is emitted: the builder's method and arguments, and what a change of a part of it means."""
+
+    method: str
+    arguments: Callable[[Any], dict[str, Any]]
+    changes: Mapping[tuple[str, ...], Callable[[Any], Reply]] = MappingProxyType({})
+    ends: bool = True
+    """Whether the whole run ends if the step is denied."""
+
+
+_POINTS: dict[type[Event], _Point] = {
+    UserPromptSubmit: _Point(
+        "input", lambda event: {"content": event.prompt}, {("input", "content"): _cannot_rewrite("the input")}
+    ),
+    PreModelCall: _Point(
+        "pre_model_call", lambda event: {"model_id": event.model, "messages": steps.plain(event.messages)},
+        {("messages",): _cannot_rewrite("the messages")},
+    ),
+    PostModelCall: _Point("post_model_call", _of_answer, {
+        ("response", "tool_calls"): _cannot_rewrite("the model's tool calls"), ("response", "content"): replace_output,
+    }),
+    PreToolUse: _Point("pre_tool_call", _of_call, {("tool_call", "args"): rewrite}, ends=False),
+    PostToolUse: _Point("post_tool_call", _of_result, {("tool_result", "value"): replace_output}, ends=False),
+    PostToolUseFailure: _Point("post_tool_call", _of_result, ends=False),
+    PreOutput: _Point("output", lambda event: {"content": event.text}, {("output", "content"): replace_output}),
+}  # fmt: skip
+
+
 class Interceptions:
     """Hooks that emit an agent's steps to interceptors: `hooks.add(Interceptions(emitter, tools=["Bash", "Read"]))`.
 
@@ -134,21 +183,18 @@ class Interceptions:
     @property
     def hooks(self) -> list[Hook]:
         """One hook per interception point."""
-        points: dict[type[Event], Callable[..., Any]] = {
-            SessionStart: self._startup,
-            UserPromptSubmit: self._input,
-            PreModelCall: self._pre_model,
-            PostModelCall: self._post_model,
-            PreToolUse: self._pre_tool,
-            PostToolUse: self._post_tool,
-            PostToolUseFailure: self._failed_tool,
-            PreOutput: self._output,
-            SessionEnd: self._shutdown,
-        }
+        points: dict[type[Event], Any] = {SessionStart: self._start, **dict.fromkeys(_POINTS, self._step)}
+        points[SessionEnd] = self._end
         last = partial(make_hook, priority=-1000, rejudge=False, timeout=_TIMEOUT)
         return [last([event], step, name=f"agent-hooks:{event.event_name}") for event, step in points.items()]
 
-    async def _blocked_by_hooks(self, context: Any, *, ends: bool = True) -> Reply | None:
+    async def _start(self, event: SessionStart) -> Reply | None:
+        self._builder = AgentContextBuilder(
+            agent_id=self._agent_id, framework="hookline", session_id=event.session_id, agent_name=event.agent_type
+        )
+        return await self._refusal(self._builder.agent_startup(tools_registered=self._tools), ends=True)
+
+    async def _refusal(self, context: Any, *, ends: bool) -> Reply | None:
         """A deny if the step must not happen; `ends` if the whole run then ends."""
         record = await self.emitter.emit_unchecked(context)
         if record.proceeds:
@@ -157,69 +203,17 @@ class Interceptions:
         verdict = record.verdict
         return deny(" ".join(filter(None, (verdict.reason, verdict.message))) or "denied by an interceptor")
 
-    async def _startup(self, event: SessionStart) -> Reply | None:
-        self._builder = AgentContextBuilder(
-            agent_id=self._agent_id, framework="hookline", session_id=event.session_id, agent_name=event.agent_type
-        )
-        return await self._blocked_by_hooks(self._builder.agent_startup(tools_registered=self._tools))
+    async def _step(self, event: Event) -> Reply | None:
+        point = _POINTS[type(event)]
+        context = getattr(self._builder, point.method)(**point.arguments(event))
+        before = {path: steps.plain(reduce(getitem, path, context)) for path in point.changes}
+        refused = await self._refusal(context, ends=point.ends)
+        if refused is not None:  # a denied result never reaches the model
+            return replace_output(f"blocked: {refused.reason}") if isinstance(event, PostToolUse) else refused
+        after = {path: reduce(getitem, path, context) for path in point.changes}
+        return next((reply(after[path]) for path, reply in point.changes.items() if after[path] != before[path]), None)
 
-    async def _input(self, event: UserPromptSubmit) -> Reply | None:
-        context = self._builder.input(content=event.prompt)
-        refused = await self._blocked_by_hooks(context)
-        changed = context["input"]["content"] != event.prompt
-        return refused or (deny("an interceptor rewrites the input, which cannot be done here") if changed else None)
-
-    async def _pre_model(self, event: PreModelCall) -> Reply | None:
-        messages = [dict(message) for message in event.messages]
-        context = self._builder.pre_model_call(model_id=event.model, messages=messages)
-        refused = await self._blocked_by_hooks(context)
-        changed = context["messages"] != event.messages
-        return refused or (deny("an interceptor rewrites the messages, which cannot be done here") if changed else None)
-
-    async def _post_model(self, event: PostModelCall) -> Reply | None:
-        calls = [dict(call) for call in event.tool_calls]
-        finish = _FINISH.get(event.stop_reason or "", event.stop_reason or "stop")
-        context = self._builder.post_model_call(
-            model_id=event.model, content=event.text or None, tool_calls=calls, finish_reason=finish
-        )
-        refused = await self._blocked_by_hooks(context)
-        response = context["response"]
-        if refused is not None:
-            return refused
-        if response["tool_calls"] != event.tool_calls:
-            return deny("an interceptor rewrites the model's tool calls, which cannot be done here")
-        return replace_output(response["content"]) if response["content"] != (event.text or None) else None
-
-    async def _pre_tool(self, event: PreToolUse) -> Reply | None:
-        given = steps.plain(event.tool_input)
-        context = self._builder.pre_tool_call(call_id=event.tool_use_id, name=event.tool_name, args=given)
-        refused = await self._blocked_by_hooks(context, ends=False)
-        judged = context["tool_call"]["args"]
-        return refused or (rewrite(judged) if judged != event.tool_input else None)
-
-    async def _post_tool(self, event: PostToolUse) -> Reply | None:
-        value = steps.plain(event.tool_response)
-        context = self._result(event, value=steps.plain(event.tool_response))
-        refused = await self._blocked_by_hooks(context, ends=False)
-        if refused is not None:
-            return replace_output(f"blocked: {refused.reason}")  # a denied result never reaches the model
-        result = context["tool_result"]["value"]
-        return replace_output(result) if result != value else None
-
-    def _result(self, event: PostToolUse | PostToolUseFailure, **fields: Any) -> Any:
-        call = {"call_id": event.tool_use_id, "name": event.tool_name, "args": steps.plain(event.tool_input)}
-        return self._builder.post_tool_call(**call, duration_ms=event.duration_ms, **fields)
-
-    async def _failed_tool(self, event: PostToolUseFailure) -> Reply | None:
-        return await self._blocked_by_hooks(self._result(event, value=event.error, is_error=True), ends=False)
-
-    async def _output(self, event: PreOutput) -> Reply | None:
-        context = self._builder.output(content=event.text)
-        refused = await self._blocked_by_hooks(context)
-        content = context["output"]["content"]
-        return refused or (replace_output(content) if content != event.text else None)
-
-    async def _shutdown(self, event: SessionEnd) -> None:
+    async def _end(self, event: SessionEnd) -> None:
         if self._builder is not None:
             reason = "error" if self._blocked else "completed"
             await self.emitter.emit_unchecked(self._builder.agent_shutdown(reason=reason))
