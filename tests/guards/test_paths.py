@@ -342,7 +342,7 @@ READ_OUTSIDE = """
 awk 'BEGIN {while ((getline l < "/etc/passwd") > 0) print l}' | sed 'r /etc/passwd' a/x | sed '/x/r /etc/passwd' a/x
 sqlite3 :memory: "select readfile('/etc/passwd')" | exec 3</etc/passwd; cat <&3 | ln -s /etc/passwd y; cat y
 cd /; cat etc/passwd | env -C /etc cat passwd | docker run -v /etc:/x alpine cat /x/passwd
-jq --rawfile a /etc/passwd . a
+jq --rawfile a /etc/passwd . a | perl /etc/passwd | cat [^a]ink/f
 cat /etc/passwd | cat ../f | cat link/f | head -n 1 /etc/passwd | grep -r x / | grep x /etc/hosts | less /etc/passwd
 cat < /etc/passwd | cd /etc && cat passwd | cd .. && ls | ls / | ls .. | find / -name x | find .. -exec cat {} +
 cp /etc/passwd . | tar cf x.tar /etc | tar -czf x.tgz -C /etc passwd | dd if=/etc/passwd of=x

@@ -32,7 +32,8 @@ LINES = (
     "echo x > .claude/settings.json", "cp evil.json .claude/settings.json", "mv .claude old", "rm -rf .git/hooks",
     "sed -i s/a/b/ .git/config", "tee .envrc < x", "cd .git && echo x > config", "ln -sf x .mcp.json",
     "mkdir -p .git/hooks && cp x .git/hooks/pre-commit", "cp -r pack/. .", "cp -r pack/.claude .", "cp .mcp.json sub/",
-    "echo x > .cl*/settings.json", "git config core.fsmonitor ./x", "git config --global core.pager ./x",
+    "echo x > .cl*/settings.json", "cp x .[^d]laude/settings.json",
+    "git config core.fsmonitor ./x", "git config --global core.pager ./x",
     "git config alias.st '!x'", "git config --edit", "python3 -c \"open('.claude/settings.json', 'w')\"",
     "bash -c 'echo x > .git/hooks/pre-commit'", "echo x > tools/git", "truncate -s 0 .gemini/settings.json",
     "hookline mcp accept files", "cd sub; env -i /x/bin/hookline inbox approve A-1", "python -m hookline trust --yes",
@@ -115,6 +116,17 @@ async def test_lines_that_write_them_are_asked_about(project: Path) -> None:
 
     assert [line for line in LINES if line not in asked] == []
     assert [line for line in HARMLESS_LINES if line not in free] == []
+
+
+async def test_wildcards_that_stand_for_too_much_are_asked_about(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among many files a glob may stand for a protected one."""
+    monkeypatch.setattr("hookline.guards.permissions.path_on_disk.MOST_ENTRIES", 3)
+    hooks = Hooks()
+    hooks.add(protect.own_files())
+
+    assert await decision(hooks, project, "Bash", command="cp x n*/.b*n/eslint") == "ask"
 
 
 async def test_the_hook_file_and_what_it_imports_are_protected(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

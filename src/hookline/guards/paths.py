@@ -26,9 +26,9 @@ from hookline.core.shell import writes
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, check_undecided, shell_lines
-from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
+from hookline.guards.permissions.line_reads import reads_of
+from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, checked, matches, resolved, spellings
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
@@ -233,17 +233,12 @@ class StayInside(msgspec.Struct, eq=False):
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
         doubts = list(found.undecidable)
-        matches = Matches(cwd)
         for target in found.targets:
-            for path in (target, *matches.of(target)):
-                one = judged(path, cwd, fence, write=False)
-                if one.problem:
-                    return deny(one.problem)
+            for one in _problems(target, cwd, fence, doubts):
+                return deny(one.problem)
         problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, doubts) if self.read else "")
         if problem:
             return deny(problem)
-        if matches.exhausted:
-            doubts.append("its wildcards stand for more files than can be looked at")
         if doubts:
             does = "reads and writes" if self.read else "writes"
             return self.answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
@@ -257,17 +252,22 @@ class StayInside(msgspec.Struct, eq=False):
             one = judged(path, cwd, fence, write=False)
             if one.problem and os.path.isfile(one.leads):
                 return one.problem
-        matches = Matches(cwd)
         for file in found.files:
-            for path in (file.path, *matches.of(file.path)):
-                one = judged(path, cwd, fence, write=False)
-                if one.problem and (file.certain or os.path.lexists(one.leads)):
+            for one in _problems(file.path, cwd, fence, doubts):
+                if file.certain or os.path.lexists(one.leads):
                     return one.problem
-                if one.problem and not re.search(r"\s", path):
+                if not re.search(r"\s", file.path):
                     doubts.append(one.problem)
-        if matches.exhausted:
-            doubts.append("its wildcards stand for more files than can be looked at")
         return ""
+
+
+def _problems(word: str, cwd: str, fence: Fence, doubts: list[str]) -> Iterator[Judgement]:
+    """What is wrong with a path of a line, and with the files that its wildcards stand for."""
+    try:
+        found = (judged(path, cwd, fence, write=False) for path in matches(word, cwd))
+        yield from (one for one in found if one.problem)
+    except TooMany:
+        doubts.append("its wildcards stand for more files than can be looked at")
 
 
 def _is_there(path: str) -> bool:

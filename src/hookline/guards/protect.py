@@ -30,7 +30,7 @@ from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import file_access
-from hookline.guards.permissions.path_on_disk import Matches, UnresolvablePath, checked, resolved, spellings
+from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, checked, matches, resolved, spellings
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, ask, deny
 
@@ -95,11 +95,12 @@ class ProtectedFiles:
     def line(self, line: str, cwd: str, places: tuple[str, ...]) -> str:
         """Why a shell line may not run, as far as its text tells."""
         found, folders = writes(line), WorkingFolders(cwd, [cwd], str(Path.home()))
-        matches = Matches(cwd)
-        for target in found.targets:
-            for path in (target, *matches.of(target)):
-                if problem := self.problem(path, cwd, places, folder=True):
-                    return problem
+        try:
+            paths = [path for target in found.targets for path in matches(target, cwd)]
+        except TooMany:
+            return "the line's wildcards stand for more files than can be looked at"
+        if problem := next(filter(None, (self.problem(path, cwd, places, folder=True) for path in paths)), ""):
+            return problem
         brought = [word for part in parse_line(line).commands if part.name in _COPIES for word in part.words[1:-1]]
         unsure = found.undecidable or found.notes
         mentioned = file_access.MENTION.findall(line.lower().translate(file_access.NO_QUOTES)) if unsure else []

@@ -228,6 +228,9 @@ strings .env
 grep KEY .env
 grep -r KEY .
 grep -r KEY
+grep -r -A 3 KEY
+gtar c .
+date -f .env
 grep -rn KEY ./
 grep -R KEY .
 grep --recursive KEY .
@@ -377,3 +380,12 @@ def test_a_folder_too_large_to_look_through_is_asked_about(project: Path, monkey
     rules = read_rules({"deny": ["Read(*.pem)"], "allow": ["Bash"]})
 
     assert decided(project, "Bash", "grep -r KEY .", rules=rules).behaviour == "ask"
+
+
+def test_a_glob_with_too_many_matches_may_be_a_protected_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No allow rule lets a line through whose words stand for more files than are looked at."""
+    rules = read_rules({"allow": ["Bash"]})
+    assert decided(project, "Bash", "cp notes.txt .g*t/config", rules=rules).behaviour == "ask"
+
+    monkeypatch.setattr("hookline.guards.permissions.path_on_disk.MOST_ENTRIES", 3)
+    assert decided(project, "Bash", "cp notes.txt .g*t/config", rules=rules).behaviour == "ask"

@@ -17,7 +17,7 @@ from hookline.guards.detect import names_a_secret
 from hookline.guards.flow.store import FlowStore, Origin, ReadText
 from hookline.guards.flow.values import addresses, contains, flat, fold, hosts_in, key_of, sentence_at
 from hookline.guards.flow.words import CODE, asks_for, is_effect, tokens
-from hookline.guards.line_reads import reads_of
+from hookline.guards.permissions.line_reads import reads_of
 from hookline.guards.tool_inputs import lines_of, paths_in
 
 Level = Literal["ask", "deny"]

@@ -21,10 +21,10 @@ from hookline.core.shell import writes
 from hookline.errors import ConfigError, HookError, did_you_mean
 from hookline.events import PreToolUse
 from hookline.guards import branches, commands, sandboxing, secrets
-from hookline.guards.line_reads import reads_of
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.paths import READERS, line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import Rules, decide
+from hookline.guards.permissions.line_reads import reads_of
 from hookline.guards.sandboxing import Confine
 from hookline.replies import Reply, ask, deny, rewrite
 

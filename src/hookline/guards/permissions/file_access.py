@@ -10,26 +10,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from hookline.core.files import identity, other_names
 from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, canonical
 from hookline.core.paths import absolute, from_root
 from hookline.core.shell import SimpleCommand, parse_line, writes
-from hookline.core.shell.programs.table import ParsedOptions, known, lists, names, program
+from hookline.core.shell.programs.table import ParsedOptions, known, names, program
 from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions import path_on_disk
+from hookline.guards.permissions.line_reads import FileRead, reads_of
+from hookline.guards.permissions.path_on_disk import could_be
 from hookline.guards.permissions.readonly_commands import WorkingFolders, plain, reads, reads_only, spelled_out
 from hookline.sandbox.places import FREE, read_table
-
-
-class _FileRead(NamedTuple):
-    path: str
-    deep: bool = False
-    """Whether what lies below it is read as well."""
-    without: tuple[str, ...] = ()
-    """Names that are passed over on the way."""
-    only: tuple[str, ...] = ()
 
 
 def file_access_match(
@@ -39,14 +33,15 @@ def file_access_match(
     if rule.bare or rule.problem or rule.tool not in ("Read", "Edit", "Write"):
         return RuleMatch.NO
     tool = "Read" if rule.tool == "Read" else "Write"
-    if command is not None:
-        found = _read_by(command, place) if tool == "Read" else _written_by(command, place)
-    elif not rule.names(tool_name):
-        return RuleMatch.NO
+    if command is None:
+        found = list(_read_by_tool(tool_name, tool_input)) if rule.names(tool_name) else []
+    elif tool == "Read":
+        found = [(file, "") for file in reads_of(command).files if file.opened]
     else:
-        found = _read_by_tool(tool_name, tool_input, place)
+        found = [(FileRead(target), "") for target in writes(command).targets]
     try:
-        return RuleMatch.YES if any(_reaches(each, rule, tool, place) for each in found) else RuleMatch.NO
+        named = _NamedFiles(rule, tool, place) if found else None
+        return RuleMatch.YES if named and any(named.reached_by(*each) for each in found) else RuleMatch.NO
     except path_on_disk.TooMany:
         return RuleMatch.MAYBE
 
@@ -61,178 +56,83 @@ def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) 
     return [*([path] if path else ()), *([join(path or "", "/" if climbs else start)] if start or climbs else ())]
 
 
-# -- what a call reads -----------------------------------------------------------------------------------------------
-
-
-def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> Iterator[_FileRead]:
+def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any]) -> Iterator[tuple[FileRead, str]]:
+    """The files that a tool is given, and the glob that a search is narrowed to."""
     for field in ("file_path", "notebook_path", "path"):
         value = tool_input.get(field)
         if isinstance(value, str) and value:
-            yield _FileRead(_absolute(value, place))
+            yield FileRead(value), ""
     name = canonical(tool_name)
-    if name not in ("Grep", "Glob"):
-        return
-    root = tool_input.get("path") if isinstance(tool_input.get("path"), str) else ""
-    only = tool_input.get("glob") if name == "Grep" else tool_input.get("pattern")
-    names = (only,) if isinstance(only, str) and only else ()
-    if name == "Grep" or names:
-        yield _FileRead(_absolute(root or ".", place), deep=True, only=names)
+    if name in ("Grep", "Glob"):
+        root, only = tool_input.get("path"), tool_input.get("glob" if name == "Grep" else "pattern")
+        only = only if isinstance(only, str) else ""
+        if name == "Grep" or only:
+            yield FileRead(root if isinstance(root, str) and root else ".", deep=True), only
 
 
-def _read_by(command: str, place: PathContext) -> Iterator[_FileRead]:
-    for part, bases in placed(parse_line(command)):
-        for base in bases or [""]:
-            for redirect in part.redirects:
-                if redirect.op in ("<", "<>") and redirect.known:
-                    yield from _each(redirect.target, base, place, deep=False)
-            if part.name in names("opens") or part.name == "git":
-                yield from _operands(part, base, place)
+class _NamedFiles:
+    """The files that a path rule names, to be held against what a call reads or writes."""
 
+    def __init__(self, rule: Rule, tool: str, place: PathContext) -> None:
+        self._rule, self._tool, self._place = rule, tool, place
+        led = PathContext(*map(path_on_disk.real, (place.cwd, place.project_dir, place.home)))
+        self._places = dict.fromkeys((place, led))  # as it is written, and where its links lead
+        self._literal = self._spelt_out(rule.pattern or "")
 
-def _operands(part: SimpleCommand, base: str, place: PathContext) -> Iterator[_FileRead]:
-    words = [word for at, word in enumerate(part.words) if at and at not in part.unknown]
-    options = [word for word in words if word.startswith("-")]
-    given = [word for word in words if not word.startswith("-")]
-    deep = _goes_down(part.name, options)
-    without = tuple(value for word in options for name, _, value in [word.partition("=")] if name in _EXCLUDES)
-    if part.name == "rg" and not any(_LOOKS_AT_HIDDEN.match(word) for word in options):
-        without += (".*",)
-    operands = given
-    if part.name in names("script-first") and not any(
-        word[:2] in ("-e", "-f") or word in _PATTERNS for word in options
-    ):
-        operands = given[1:]
-    for word in (*operands, *_values(word for word in words if word.partition("=")[0] not in _EXCLUDES)):
-        yield from _each(word, base, place, deep=deep, without=without)
-    if deep and part.name in names("searches") and not operands:
-        yield _FileRead(_absolute(join(base, "."), place), deep=True, without=without)
+    def _spelt_out(self, pattern: str) -> list[str]:
+        """The files that the rule names outright."""
+        if path_on_disk.GLOB & set(pattern):
+            return []
+        place = self._place
+        if pattern.startswith("/"):
+            return [pattern[1:] if pattern.startswith("//") else place.project_dir + pattern]
+        return [absolute(pattern, folder, place.home) for folder in dict.fromkeys((place.cwd, place.project_dir))]
 
+    def reached_by(self, file: FileRead, only: str = "") -> bool:
+        """Whether reading this file, or what lies below it, comes upon one of them."""
+        path = from_root(file.path, self._place.cwd, self._place.home)
+        paths = dict.fromkeys((path, *path_on_disk.expand(path, "/")))
+        if not only and any(self._is(path) or self._may_be(path) for path in paths):
+            return True
+        return file.deep and any(Path(path).is_dir() and self._lies_below(path, file, only) for path in paths)
 
-_EXCLUDES = frozenset({"--exclude", "--exclude-dir"})
-_PATTERNS = frozenset({"--regexp", "--file", "--files"})
-_LOOKS_AT_HIDDEN = re.compile(r"--hid|--unr|-[^-]*[.u]")
-"""Options with which ripgrep looks at files whose name begins with a dot."""
-
-
-def _goes_down(name: str, options: Iterable[str]) -> bool:
-    needed = lists("deep").get(name)
-    if not needed:
-        return needed is not None
-    short = {option[1] for option in needed if not option.startswith("--")}
-    return any(
-        (word.startswith("--") and any(word != "--" and long.startswith(word) for long in needed))
-        or (not word.startswith("--") and bool(short & set(word[1:])))
-        for word in options
-    )
-
-
-def _values(words: Iterable[str]) -> Iterator[str]:
-    """What may be a file inside a word: `--file=x`, `-fx`, `if=x`, `data=@x`, `HEAD:x`."""
-    for word in words:
-        for sign in ("=", "@", ":"):
-            if sign in word:
-                yield word.rpartition(sign)[2]
-        if word.startswith("-") and not word.startswith("--") and len(word) > 2:
-            yield word[2:]
-
-
-def _each(
-    word: str, base: str, place: PathContext, *, deep: bool, without: tuple[str, ...] = ()
-) -> Iterator[_FileRead]:
-    folder = _absolute(base or ".", place)
-    for one in path_on_disk.expand(word, folder) if word else ():
-        yield _FileRead(_absolute(join(base, one), place), deep=deep, without=without)
-    if path_on_disk.GLOB & set(word):
-        yield _FileRead(_absolute(join(base, word), place))
-
-
-def _written_by(command: str, place: PathContext) -> Iterator[_FileRead]:
-    for target in writes(command).targets:
-        yield from _each(target, "", place, deep=False)
-
-
-def _absolute(word: str, place: PathContext) -> str:
-    return from_root(word, place.cwd, place.home)
-
-
-# -- whether that is what a rule names ---------------------------------------------------------------------------------
-
-
-def _reaches(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> bool:
-    if not reading.only and (_is_meant(reading.path, rule, tool, place) or _may_stand_for(reading.path, rule, place)):
-        return True
-    if not reading.deep or not path_on_disk.is_folder(reading.path):
-        return False
-    return _meets(reading, rule, tool, place)
-
-
-def _meets(reading: _FileRead, rule: Rule, tool: str, place: PathContext) -> bool:
-    """Whether a walk through a folder comes upon such a file: by its name, a link, or another name of it."""
-    places = _places(place)
-    inodes = {same[1] for name in _literal(rule, place) if (same := identity(name))}
-    for path, inode, link in path_on_disk.below(path_on_disk.real(reading.path)):
-        if inode in inodes or link or _names_file(path, rule, tool, places):
-            meant = inode in inodes or _names_file(path, rule, tool, places) or _is_meant(path, rule, tool, place)
-            if meant and not _passed_over(path, reading):
+    def _lies_below(self, folder: str, file: FileRead, only: str) -> bool:
+        """Whether a walk through a folder comes upon one: by its name, a link, or another name of it."""
+        root = path_on_disk.real(folder)
+        inodes = {same[1] for name in self._literal if (same := identity(name))}
+        for path, inode, link in path_on_disk.below(root):
+            if (inode in inodes or self._names(path) or (link and self._is(path))) and not _passed_over(
+                path.removeprefix(root).split("/"), file.without, only
+            ):
                 return True
-    return False
-
-
-def _passed_over(path: str, reading: _FileRead) -> bool:
-    names = path.removeprefix(path_on_disk.real(reading.path)).split("/")
-    if any(fnmatchcase(name, skipped) for skipped in reading.without for name in names):
-        return True
-    wanted = [pattern.rpartition("/")[2] for pattern in reading.only]
-    return bool(wanted) and not any(fnmatchcase(names[-1], pattern) or "{" in pattern for pattern in wanted)
-
-
-def _is_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    """Whether a rule names this file, as it is given or by any other name it has."""
-    names = dict.fromkeys((path, path_on_disk.real(path)))
-    if any(_names_file(name, rule, tool, _places(place)) for name in names):
-        return True
-    return other_names(path) and _same_as_meant(path, rule, tool, place)
-
-
-def _places(place: PathContext) -> list[PathContext]:
-    """Where paths are read from, as it is written and where its links lead."""
-    led = PathContext(path_on_disk.real(place.cwd), path_on_disk.real(place.project_dir), path_on_disk.real(place.home))
-    return list(dict.fromkeys((place, led)))
-
-
-def _names_file(path: str, rule: Rule, tool: str, places: Iterable[PathContext]) -> bool:
-    return any(rule.catches(tool, {"file_path": path}, each) is RuleMatch.YES for each in places)
-
-
-def _same_as_meant(path: str, rule: Rule, tool: str, place: PathContext) -> bool:
-    """Whether one of a file's other names, in the project or written in the rule, is what the rule names."""
-    wanted = identity(path)
-    if wanted is None or any(identity(name) == wanted for name in _literal(rule, place)):
-        return wanted is not None
-    return any(
-        each.inode == wanted[1] and _names_file(each.path, rule, tool, _places(place))
-        for each in path_on_disk.below(path_on_disk.real(place.project_dir))
-    )
-
-
-def _literal(rule: Rule, place: PathContext) -> list[str]:
-    """The files that a rule names outright."""
-    pattern = rule.pattern or ""
-    if path_on_disk.GLOB & set(pattern):
-        return []
-    if pattern.startswith("//"):
-        return [pattern[1:]]
-    if pattern.startswith("/"):
-        return [place.project_dir + pattern]
-    return [absolute(pattern, folder, place.home) for folder in dict.fromkeys((place.cwd, place.project_dir))]
-
-
-def _may_stand_for(path: str, rule: Rule, place: PathContext) -> bool:
-    """Whether a glob in a shell line matches a file that a rule names outright, be it there or not."""
-    if not path_on_disk.GLOB & set(path):
         return False
-    pattern = absolute(path, place.cwd, place.home).lower().replace("[^", "[!")
-    return any(fnmatchcase(name.lower(), pattern) for name in _literal(rule, place))
+
+    def _names(self, path: str) -> bool:
+        return any(self._rule.catches(self._tool, {"file_path": path}, each) is RuleMatch.YES for each in self._places)
+
+    def _is(self, path: str) -> bool:
+        """Whether the rule names this file, as it is given or by any other name it has."""
+        if any(map(self._names, dict.fromkeys((path, path_on_disk.real(path))))):
+            return True
+        wanted = identity(path) if other_names(path) else None
+        if wanted is None or any(identity(name) == wanted for name in self._literal):
+            return wanted is not None
+        entries = path_on_disk.below(path_on_disk.real(self._place.project_dir))
+        return any(each.inode == wanted[1] and self._names(each.path) for each in entries)
+
+    def _may_be(self, path: str) -> bool:
+        """Whether a glob in a shell line matches a file that the rule names outright, be it there or not."""
+        if not path_on_disk.GLOB & set(path):
+            return False
+        pattern = absolute(path, self._place.cwd, self._place.home).lower().replace("[^", "[!")
+        return any(fnmatchcase(name.lower(), pattern) for name in self._literal)
+
+
+def _passed_over(steps: list[str], without: Iterable[str], only: str) -> bool:
+    """Whether a search passes over a file on this way."""
+    if any(fnmatchcase(step, skipped) for skipped in without for step in steps):
+        return True
+    return bool(only) and "{" not in only and not fnmatchcase(steps[-1], only.rpartition("/")[2])
 
 
 # -- permission modes, and which shell lines make no more than simple changes to files ---------------------------------
@@ -331,7 +231,11 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
         for word in part.words[1:]
     ]
     for place in dict.fromkeys([*changed.targets, *places]):
-        found = next(filter(None, (protected_file(word, folders, names) for word in _expanded(place, folders))), None)
+        try:
+            named = filter(None, (protected_file(word, folders, names) for word in could_be(place, folders.cwd)))
+            found = next(named, None)
+        except path_on_disk.TooMany:
+            found = place  # it may stand for one
         if found is not None:
             return found
     unsure = (changed.undecidable or changed.notes) and any(
@@ -353,13 +257,6 @@ def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = P
     )
 
 
-def _expanded(word: str, folders: WorkingFolders) -> list[str]:
-    try:
-        return path_on_disk.could_be(word, folders.cwd)
-    except path_on_disk.TooMany:
-        return [word]
-
-
 def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> list[str | None] | None:
     """The files that a plain edit names; None when it is not one, None in the list for a file out of reach."""
     plain_edit = part.name in names("edits") or _substitutes(part)
@@ -376,14 +273,17 @@ def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) 
             taken = known(words, program(part.name))
             if taken is None or (part.name == "rm" and _removes_much(part, taken, base, folders)):
                 return None
-            files = [each for file in taken.files for each in _expanded(join(base, file), folders)]
+            try:
+                files = [each for file in taken.files for each in could_be(join(base, file), folders.cwd)]
+            except path_on_disk.TooMany:
+                return None
             if part.name == "cp" and any(brings_protected(file, folders) for file in files):
                 return None
-        found += [_reached(file, folders, changes=part.name not in _REPLACES_NAMES) for file in files]
+        found += [_editable(file, folders, changes=part.name not in _REPLACES_NAMES) for file in files]
     return found
 
 
-def _reached(word: str, folders: WorkingFolders, *, changes: bool) -> str | None:
+def _editable(word: str, folders: WorkingFolders, *, changes: bool) -> str | None:
     """The path of a file that may be edited; None when it may not."""
     fine = edits_file(word, folders) if changes else folders.hold(word) and not protected_file(word, folders)
     return absolute(word, folders.cwd, folders.home) if fine else None
@@ -402,7 +302,7 @@ def brings_protected(word: str, folders: WorkingFolders) -> bool:
     """Whether a folder that is copied holds a protected name."""
     path = folders.path(word)
     try:
-        return path_on_disk.is_folder(path) and any(
+        return Path(path).is_dir() and any(
             each.path.rpartition("/")[2].lower() in PROTECTED for each in path_on_disk.below(path)
         )
     except path_on_disk.TooMany:
@@ -422,4 +322,4 @@ def _redirected(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolde
     if any(not each.known or set(each.target) & path_on_disk.GLOB or "{" in each.target for each in targets):
         return [None]
     places = [join(base, each.target) for each in targets for base in bases]
-    return [_reached(place, folders, changes=True) for place in places] if bases or not targets else [None]
+    return [_editable(place, folders, changes=True) for place in places] if bases or not targets else [None]

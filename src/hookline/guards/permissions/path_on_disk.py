@@ -3,23 +3,22 @@
 Every walk is bounded. What would take longer is not told, and then the caller asks a person.
 """
 
-# ruff: noqa: PTH111, PTH112, PTH115, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
+# ruff: noqa: PTH111, PTH115, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
 
 from __future__ import annotations
 
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from hookline.core.paths import inside_any
 
 MOST_ENTRIES = 20_000
-MOST_NAMES = 2_000
+MOST_NAMES = 5_000
 GLOB = frozenset("*?[")
 
 
@@ -35,42 +34,34 @@ def real(path: str) -> str:
         return "/"
 
 
-def is_folder(path: str) -> bool:
-    """Whether it is a folder, by way of links perhaps."""
-    try:
-        return os.path.isdir(path)
-    except ValueError:
-        return False
+def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
+    """The words that the shell puts in the place of one with `*`, `?` or `[`; the word itself when nothing matches.
 
-
-def exists(path: str) -> bool:
-    """Whether something of this name is there, be it a link that leads nowhere."""
-    try:
-        return os.path.lexists(path)
-    except ValueError:
-        return False
-
-
-def expand(word: str, folder: str) -> list[str]:
-    """The words that the shell puts in the place of one with `*`, `?` or `[`; the word itself when nothing matches."""
+    A leading dot has to be written out, but for `hidden`: bash has an option for that.
+    """
     if not GLOB & set(word):
         return [word]
     found, left = [""], MOST_ENTRIES
-    *parents, last = word.split("/")
-    for part in (*(f"{parent}/" for parent in parents), last):
+    for part in re.findall(r"[^/]*/|[^/]+", word):
         if not GLOB & set(part):
             found = [prefix + part for prefix in found]
             continue
-        fits, slash = _name_test(part.rstrip("/")), part[len(part.rstrip("/")) :]
-        following: list[str] = []
+        end, following = part[len(part.rstrip("/")) :], list[str]()
+        pattern = part.removesuffix(end).replace("[^", "[!")
         for prefix in found:
             names = _names(os.path.join(folder, prefix))
             left -= len(names) + 1
-            following += [prefix + name + slash for name in names if fits(name)]
+            seen = names if hidden or pattern.startswith(".") else [name for name in names if name[0] != "."]
+            following += [prefix + name + end for name in seen if fnmatchcase(name, pattern)]
             if left < 0 or len(following) > MOST_NAMES:
                 raise TooMany
         found = following
-    return [name for name in found if exists(os.path.join(folder, name))] or [word]
+    return [name for name in found if os.path.lexists(os.path.join(folder, name))] or [word]
+
+
+def matches(word: str, folder: str) -> list[str]:
+    """A path of a shell line and all that it may stand for, hidden files too."""
+    return [word, *expand(os.path.expanduser(word), folder, hidden=True)] if GLOB & set(word) else [word]
 
 
 def could_be(word: str, folder: str) -> list[str]:
@@ -79,14 +70,6 @@ def could_be(word: str, folder: str) -> list[str]:
     if not GLOB & set(start):
         return expand(word, folder)
     return [*expand(word, folder), *(f"{place}{slash}{last}" for place in expand(start, folder))]
-
-
-@lru_cache(maxsize=256)
-def _name_test(pattern: str) -> Callable[[str], bool]:
-    """Whether a name matches one part of a glob; a leading dot has to be written out."""
-    matches = re.compile(translate(pattern.replace("[^", "[!"))).match
-    dotted = pattern.startswith(".")
-    return lambda name: (dotted or not name.startswith(".")) and matches(name) is not None
 
 
 def _names(folder: str) -> list[str]:
@@ -125,9 +108,9 @@ def below(folder: str) -> Iterator[DiskEntry]:
 def in_bare_repository(folder: str) -> bool:
     """Whether git, started here, takes a folder that is not called `.git` for its repository, and obeys its config."""
     while True:
-        if exists(os.path.join(folder, ".git")):
+        if os.path.lexists(os.path.join(folder, ".git")):
             return False
-        if all(exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
+        if all(os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
             return True
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -138,7 +121,6 @@ def in_bare_repository(folder: str) -> bool:
 # -- where a path really leads: every link on the way followed, every way of spelling it considered -------------------
 
 _MOST_LINKS = 40
-_MOST_ENTRIES = 5_000
 _MOST_CHARACTERS = 4096
 _NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
@@ -232,41 +214,3 @@ def fold_confusables(text: str) -> str:
         return text
     folded = unicodedata.normalize("NFKC", text.translate(_ALIKE)).translate(_ALIKE)
     return "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Mn"))
-
-
-class Matches:
-    """The files that wildcards stand for, as far as a bounded look at folders tells."""
-
-    def __init__(self, cwd: str) -> None:
-        self._cwd, self._left = cwd, _MOST_ENTRIES
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether there was more to look at than is looked at."""
-        return self._left <= 0
-
-    def of(self, target: str) -> list[str]:
-        """What there is that a target with wildcards stands for; nothing for a target without."""
-        if not any(char in target for char in "*?["):
-            return []
-        places = ["/"]
-        for part in _from_root(os.path.expanduser(target), self._cwd).split("/"):
-            if part in ("", "."):
-                continue
-            if any(char in part for char in "*?["):
-                places = [found for place in places for found in self._children(place, part)]
-            else:
-                places = [os.path.join(place, part) for place in places]
-        return [place for place in places if os.path.lexists(place)]
-
-    def _children(self, folder: str, pattern: str) -> Iterator[str]:
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    self._left -= 1
-                    if self._left <= 0:
-                        return
-                    if fnmatchcase(entry.name, pattern):
-                        yield entry.path
-        except OSError:
-            return
