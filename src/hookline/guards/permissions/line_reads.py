@@ -79,7 +79,7 @@ def reads_of(text: str) -> LineReads:
             elif not bases and not word.startswith(("/", "~")):
                 unsure[f"where `{word[:60]}` lies depends on an earlier `cd`"] = None
             elif not HARMLESS.fullmatch(word):
-                found.update((file._replace(path=join(base, word)), None) for base in bases or [""])
+                found.update((file._replace(path=join(base, word)) if base else file, None) for base in bases or [""])
     return LineReads(tuple(found), tuple(mentioned), tuple(unsure))
 
 
@@ -102,7 +102,7 @@ def _files(part: SimpleCommand) -> Iterator[FileRead | None]:
     if part.name in names("searches") and not operands:
         files.append(FileRead("."))
     yield FileRead(".")
-    yield from (FileRead(file.path, file.certain, *kind) for file in files)
+    yield from (FileRead(file.path, file.certain, *kind) for file in files) if any(kind) else files
 
 
 _Found = tuple[list[str], list[FileRead]]
@@ -162,10 +162,9 @@ def _attached(word: str, name: str) -> Iterator[FileRead]:
 
 def _depth(name: str, words: list[str]) -> tuple[bool, tuple[str, ...]]:
     """Whether a call reads what lies below a folder, too, and the names that it passes over there."""
-    options = [word for word in words if word.startswith("-")]
-    needed = _DEEP.get(name)
-    if needed is None:
+    if (needed := _DEEP.get(name)) is None:
         return False, ()
+    options = [word for word in words if word.startswith("-")]
     short = {option[1] for option in needed if not option.startswith("--")}
     deep = not needed or any(
         any(word != "--" and long.startswith(word) for long in needed)
