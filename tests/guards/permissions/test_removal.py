@@ -12,6 +12,7 @@ SYSTEM = [
     "rm -rf /", "rm -rf ~", 'rm -rf "$HOME"', "rm -rf ${HOME}/", "rm -r -f /*", "sudo rm -rf ~/*", "rm -rf ~root",
     r"\rm -rf /", "/bin/rm -fr -- ~/.", "bash -c 'rm -rf /'", "rm -rf /usr", "rm -rf /etc/*", "rm -rf ~/.*",
     "true; rm -rf //", "rm -rf $X/*", "rm -rf ../../..", "env A=1 rm -rf /home/u", "rm -rf ok /",
+    "cd / && rm -rf *", "cd ~; rm -rf .", "cd ../..; rm -rf *", "cd $X && rm -rf *", "cd /usr/lib && rm -rf ..",
 ]  # fmt: skip
 HERE = [
     "rm -rf .", "rm -rf *", "rm -rf ./*", "rm -rf ./", "rm -rf .*", "rm -rf /home/u/proj", "rm -rf {*,.*}", "rm *",
@@ -20,7 +21,7 @@ HERE = [
 ABOVE = ["rm -rf ..", "cd x && rm -rf ..", "rm -rf ../*"]
 FINE = [
     "rm -rf build", "rm -rf ./build/*", "rm -rf /tmp/x/y", "rm a.txt", "rm -rf ../other", 'rm -rf "$DIR"',
-    "echo rm -rf /",
+    "echo rm -rf /", "cd $X && rm -rf build", "cd x && rm -rf build",
 ]  # fmt: skip
 
 

@@ -213,15 +213,16 @@ def parse_rule(text: str) -> Rule:
 
 def parse_rules(*texts: str) -> Rule | AnyRule:
     """Read one rule or several, given one by one or joined by `|`; a `|` inside parentheses is the pattern's own."""
-    rules = tuple(parse_rule(part) for text in texts for part in _alternatives(text))
+    rules = tuple(parse_rule(part) for text in texts for part in alternatives(text, "|"))
     return rules[0] if len(rules) == 1 else AnyRule(rules)
 
 
-def _alternatives(text: str) -> list[str]:
+def alternatives(text: str, separators: str) -> list[str]:
+    """The parts of a text between separators that stand outside parentheses."""
     parts, depth = [""], 0
     for char in text:
         depth += (char == "(") - (char == ")" and depth > 0)
-        if char == "|" and depth == 0:
+        if char in separators and depth == 0:
             parts.append("")
         else:
             parts[-1] += char

@@ -12,6 +12,7 @@ import msgspec
 from hookline.core.hooks.condition import ARGUMENTS, PathContext, Rule, RuleMatch, canonical, covers
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
+from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions.file_access import (
     RUNS_LATER,
     Mode,
@@ -26,6 +27,7 @@ from hookline.guards.permissions.readonly_commands import WorkingFolders, reads_
 from hookline.guards.permissions.rules import Rules
 
 Behaviour = Literal["allow", "deny", "ask"]
+Reach = Literal["system", "here"]
 ReasonType = Literal["rule", "mode", "hook", "workingDir", "other"]
 
 
@@ -55,25 +57,43 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     touched: dict[str, RuleMatch] = msgspec.field(default_factory=dict)
     """What is known already of each rule: looking through folders takes time."""
 
+    def argument(self, *kinds: str) -> Any:
+        """The main argument of the tool, if it is of one of these kinds."""
+        field = ARGUMENTS.get(canonical(self.tool_name))
+        return self.tool_input.get(field.name) or "" if field and field.kind in kinds else None
+
     @property
     def command(self) -> str | None:
         """The shell line, if the call is one."""
-        field = ARGUMENTS.get(canonical(self.tool_name))
-        if field is None or field.kind != "command":
-            return None
-        return str(self.tool_input.get(field.name) or "")
+        line = self.argument("command")
+        return None if line is None else str(line)
+
+    @property
+    def path(self) -> str | None:
+        """The absolute path that the call names, if it names one."""
+        value = self.argument("path", "folder")
+        return absolute(value, self.place.cwd, self.place.home) if isinstance(value, str) and value else None
 
     @property
     def folders(self) -> WorkingFolders:
         """Where the call may look around."""
         return WorkingFolders(self.place.cwd, self.dirs, self.place.home)
 
-    @property
-    def path(self) -> str | None:
-        """The absolute path that the call names, if it names one."""
-        field = ARGUMENTS.get(canonical(self.tool_name))
-        value = self.tool_input.get(field.name) if field and field.kind in ("path", "folder") else None
-        return absolute(value, self.place.cwd, self.place.home) if isinstance(value, str) and value else None
+    def touches(self, rule: Rule) -> RuleMatch:
+        """Whether it reads or writes a file that a path rule names by another way than naming it to that tool.
+
+        Who may not read a file may not write it blindly either.
+        """
+        if self.edits and self.path is not None and rule.tool == "Read" and not rule.bare:
+            return rule.catches("Read", {"file_path": self.path}, self.place)
+        if rule.text not in self.touched:
+            found = file_access_match(self.tool_name, self.tool_input, self.command, rule, self.place)
+            self.touched[rule.text] = found
+        return self.touched[rule.text]
+
+    def match(self, rule: Rule) -> RuleMatch:
+        """Whether a part of it falls under a deny or ask rule."""
+        return max(rule.catches(self.tool_name, self.tool_input, self.place), self.touches(rule))
 
 
 def decide(
@@ -125,40 +145,24 @@ def _hook_says(behaviour: Behaviour, otherwise: str) -> Callable[[Call], Permiss
 
 
 def _deny_rule(call: Call) -> Permission | None:
-    for rule in call.rules.deny:
-        if RuleMatch.YES in (rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)):
-            return Permission("deny", f"rule `{rule}` denies it", "rule", rule)
-    return None
-
-
-def _touches(call: Call, rule: Rule) -> RuleMatch:
-    """Whether a call reads or writes a file that a path rule names by another way than naming it to that tool.
-
-    Who may not read a file may not write it blindly either.
-    """
-    if call.edits and call.path is not None and rule.tool == "Read" and not rule.bare:
-        return rule.catches("Read", {"file_path": call.path}, call.place)
-    if rule.text not in call.touched:
-        call.touched[rule.text] = file_access_match(call.tool_name, call.tool_input, call.command, rule, call.place)
-    return call.touched[rule.text]
+    rule = next((rule for rule in call.rules.deny if call.match(rule) is RuleMatch.YES), None)
+    return Permission("deny", f"rule `{rule}` denies it", "rule", rule) if rule else None
 
 
 def _doubtful_deny_rule(call: Call) -> Permission | None:
-    for rule in call.rules.deny:
-        if _touches(call, rule) is RuleMatch.MAYBE:
-            many = f"rule `{rule}` may deny it: there are too many files to look through"
-            return Permission("ask", many, "rule", rule)
-        if rule.catches(call.tool_name, call.tool_input, call.place) is RuleMatch.MAYBE:
-            why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
-            return Permission("ask", f"rule `{rule}` may deny it, which cannot be told: {why}", "rule", rule)
-    return None
+    rule = next((rule for rule in call.rules.deny if call.match(rule) is RuleMatch.MAYBE), None)
+    if rule is None:
+        return None
+    why = "; ".join(parse_line(call.command or "").undecidable) or "a part is known only when it runs"
+    told = f"rule `{rule}` may deny it, which cannot be told: {why}"
+    if call.touches(rule) is RuleMatch.MAYBE:
+        told = f"rule `{rule}` may deny it: there are too many files to look through"
+    return Permission("ask", told, "rule", rule)
 
 
 def _ask_rule(call: Call) -> Permission | None:
-    for rule in call.rules.ask:
-        if max(rule.catches(call.tool_name, call.tool_input, call.place), _touches(call, rule)) is not RuleMatch.NO:
-            return Permission("ask", f"rule `{rule}` asks first", "rule", rule)
-    return None
+    rule = next((rule for rule in call.rules.ask if call.match(rule) is not RuleMatch.NO), None)
+    return Permission("ask", f"rule `{rule}` asks first", "rule", rule) if rule else None
 
 
 def _plan(call: Call) -> Permission | None:
@@ -173,16 +177,15 @@ def _bypass(call: Call) -> Permission | None:
     return Permission("allow", "mode `bypassPermissions`", "mode") if call.mode is Mode.BYPASS else None
 
 
-def _removes_system(call: Call) -> Permission | None:
-    """No mode, rule or hook allows this in advance."""
-    found = removal(call.command, cwd=call.place.cwd, home=call.place.home) if call.command else None
-    return Permission("ask", f"it removes `{found[1]}`") if found and found[0] == "system" else None
+def _removes(reach: Reach) -> Callable[[Call], Permission | None]:
+    """The step that asks about removals of this reach: no rule allows them in advance, and no hook those of systems."""
+    told = {"system": "it removes `{}`", "here": "it removes `{}`, all of where it runs"}[reach]
 
+    def step(call: Call) -> Permission | None:
+        found = removal(call.command, cwd=call.place.cwd, home=call.place.home) if call.command else None
+        return Permission("ask", told.format(found[1])) if found and found[0] == reach else None
 
-def _removes_here(call: Call) -> Permission | None:
-    """No rule allows this in advance."""
-    found = removal(call.command, cwd=call.place.cwd, home=call.place.home) if call.command else None
-    return Permission("ask", f"it removes `{found[1]}`, all of where it runs") if found else None
+    return step
 
 
 def _protected(call: Call) -> Permission | None:
@@ -211,12 +214,11 @@ def _accepted_edit(call: Call) -> Permission | None:
 
 def _reading(call: Call) -> Permission | None:
     if call.within_session:
-        return Permission("allow", "it changes nothing outside the session", "other")
+        return Permission("allow", "it changes nothing outside the session")
     if _reads(call):
-        return Permission("allow", "it only reads inside the working folders", "other")
-    path = call.path
-    if path is not None and not call.folders.hold(path):
-        return Permission("ask", f"`{path}` is outside the working folders", "workingDir")
+        return Permission("allow", "it only reads inside the working folders")
+    if call.path is not None and not call.folders.hold(call.path):
+        return Permission("ask", f"`{call.path}` is outside the working folders", "workingDir")
     return None
 
 
@@ -228,54 +230,43 @@ def _reads(call: Call) -> bool:
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (
     _hook_says("deny", "denied by a hook"), _deny_rule, _plan, _doubtful_deny_rule, _ask_rule,
-    _hook_says("ask", "a hook asks first"), _removes_system, _bypass,
-    _hook_says("allow", "allowed by a hook"), _removes_here, _protected, _allow_rule, _accepted_edit, _reading,
+    _hook_says("ask", "a hook asks first"), _removes("system"), _bypass,
+    _hook_says("allow", "allowed by a hook"), _removes("here"), _protected, _allow_rule, _accepted_edit, _reading,
 )  # fmt: skip
 
 
-# -- removals that no rule allows in advance: of the root, a home, a system's folder, or where one stands -------------
-
-Reach = Literal["system", "here"]
-
 _ALL = re.compile(r"[*.?\[\]!{},]*\*[*.?\[\]!{},]*")  # `*`, `.*`, `{*,.*}`: whatever is there
 _UNKNOWN_FOLDER = re.compile(r"\$\{?\w+\}?/+(?:\*|\.)*")  # `$X/*`: of the root, should X be empty
-_SOMEBODYS_HOME = re.compile(r"~[\w.-]*")
+_A_HOME = re.compile(r"~[\w.-]*")
 _HIGHEST = 2
 
 
 def removal(line: str, *, cwd: str, home: str) -> tuple[Reach, str] | None:
     """The worst that `rm` in a shell line removes: `system` (the root, a home, `/usr`) or `here` (`.`, `..`, `*`)."""
     found: tuple[Reach, str] | None = None
-    for command in parse_line(line).commands:
+    for command, bases in placed(parse_line(line)):
         if not command.words or posixpath.basename(command.words[0]) != "rm":
             continue
         words = command.words[1:]
         at = words.index("--") if "--" in words else len(words)
         for word in (*(word for word in words[:at] if not word.startswith("-")), *words[at + 1 :]):
-            reach = _reach(word, cwd, home)
-            if reach == "system":
-                return reach, word
-            found = found or (("here", word) if reach else None)
+            # `cd $X; rm *` is `rm $X/*`
+            places = [(word, absolute(base, cwd, home)) for base in bases] or [(join("$X", word), cwd)]
+            reaches = [_reach(seen, place, home) for seen, place in places]
+            if "system" in reaches:
+                return "system", word
+            found = found or (("here", word) if "here" in reaches else None)
     return found
 
 
 def _reach(word: str, cwd: str, home: str) -> Reach | None:
-    if _UNKNOWN_FOLDER.fullmatch(word):
-        return "system"
-    base = _without_all(word)
-    if _SOMEBODYS_HOME.fullmatch(base):
-        return "system"
+    folder, slash, last = word.rstrip("/").rpartition("/")
+    base = word.rstrip("/") or word[:1]
+    if _ALL.fullmatch(last):  # whatever is there
+        base = (folder or "/") if slash else ""
     path = posixpath.normpath(absolute(base, cwd, home)) if base else cwd
-    parts = [part for part in path.split("/") if part]
-    if len(parts) < _HIGHEST or path == posixpath.normpath(home):
+    high = path.count("/") < _HIGHEST or path == posixpath.normpath(home)
+    if high or _UNKNOWN_FOLDER.fullmatch(word) or _A_HOME.fullmatch(base):
         return "system"
     relative = all(part in ("", ".", "..") for part in base.split("/"))
     return "here" if relative or inside(cwd, path) else None
-
-
-def _without_all(word: str) -> str:
-    """A word without its last part if that stands for whatever is there, and without slashes at its end."""
-    folder, slash, last = word.rstrip("/").rpartition("/")
-    if _ALL.fullmatch(last):
-        return (folder or "/") if slash else ""
-    return word.rstrip("/") or ("/" if word.startswith("/") else "")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.condition import ARGUMENTS, EDITING, Rule, domain_of, read_rule
+from hookline.core.hooks.condition import ARGUMENTS, EDITING, Rule, alternatives, domain_of, read_rule
 from hookline.core.shell import parse_line
 from hookline.guards.permissions.file_access import Mode
 
@@ -44,13 +44,9 @@ def read_rules(
 ) -> Rules:
     """The rules of a settings file's `permissions`, with those of `--allowedTools` and `--disallowedTools`."""
     listed = {key: _texts(permissions.get(key)) for key in _BEHAVIOURS}
-    flags = [rule for text in allowed for rule in split_rules(text)]
-    against = [rule for text in disallowed for rule in split_rules(text)]
-    return Rules(
-        allow=tuple(map(read_rule, [*listed["allow"], *flags])),
-        ask=tuple(map(read_rule, listed["ask"])),
-        deny=tuple(map(read_rule, [*listed["deny"], *against])),
-    )
+    listed["allow"] += [rule for text in allowed for rule in split_rules(text)]
+    listed["deny"] += [rule for text in disallowed for rule in split_rules(text)]
+    return Rules(**{key: tuple(map(read_rule, texts)) for key, texts in listed.items()})
 
 
 def _texts(value: object) -> list[str]:
@@ -59,15 +55,7 @@ def _texts(value: object) -> list[str]:
 
 def split_rules(text: str) -> list[str]:
     """The rules in one flag, separated by commas or spaces that stand outside parentheses."""
-    rules, current, depth = [], "", 0
-    for char in text:
-        depth += (char == "(") - (char == ")" and depth > 0)
-        if char in ", \t\n" and not depth:
-            rules.append(current)
-            current = ""
-        else:
-            current += char
-    return [rule for rule in [*rules, current] if rule]
+    return [rule for rule in alternatives(text, ", \t\n") if rule]
 
 
 def removed_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
@@ -80,58 +68,54 @@ def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: 
     """Rules, mode and folders after the updates of a hook or a host, in the wire's form, in order."""
     state = AppliedUpdates(rules, mode, tuple(dirs))
     for update in updates:
-        change = _UPDATES.get(str(update.get("type")))
-        if change is None:
-            state = _problem(
-                state, f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}"
-            )
-        else:
-            state = change(state, update)
+        kind = str(update.get("type"))
+        change = _UPDATES.get(kind, _unknown)(state, kind, update)
+        change = {"problems": (*state.problems, change)} if isinstance(change, str) else change
+        state = msgspec.structs.replace(state, **change)
     return state
 
 
-def _problem(state: AppliedUpdates, problem: str) -> AppliedUpdates:
-    return AppliedUpdates(state.rules, state.mode, state.dirs, (*state.problems, problem))
+_Change = dict[str, Any] | str
+"""The fields of the state that an update changes, or what is wrong with it."""
 
 
-def _change_rules(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
-    behaviour, kind = update.get("behavior"), update["type"]
+def _unknown(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
+    return f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}"
+
+
+def _change_rules(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
+    behaviour = update.get("behavior")
     if behaviour not in _BEHAVIOURS:
-        return _problem(state, f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny")
-    given = tuple(map(rule_from, update.get("rules") or ()))
-    old = getattr(state.rules, behaviour)
+        return f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny"
+    given, old = tuple(map(_rule_from, update.get("rules") or ())), getattr(state.rules, behaviour)
     gone = {(rule.tool, rule.pattern) for rule in given}
     new = {
         "addRules": (*old, *(rule for rule in given if rule not in old)),
         "replaceRules": given,
         "removeRules": tuple(rule for rule in old if (rule.tool, rule.pattern) not in gone),
     }[kind]
-    fields = {key: getattr(state.rules, key) for key in _BEHAVIOURS} | {behaviour: new}
-    return AppliedUpdates(Rules(**fields), state.mode, state.dirs, state.problems)
+    return {"rules": msgspec.structs.replace(state.rules, **{behaviour: new})}
 
 
-def rule_from(value: object) -> Rule:
+def _rule_from(value: object) -> Rule:
     """A rule from the wire's `{"toolName": …, "ruleContent": …}` or its text."""
-    if isinstance(value, Mapping):
-        content = value.get("ruleContent")
-        return read_rule(f"{value.get('toolName', '')}({content})" if content else str(value.get("toolName", "")))
-    return read_rule(str(value))
+    if not isinstance(value, Mapping):
+        return read_rule(str(value))
+    name, content = value.get("toolName", ""), value.get("ruleContent")
+    return read_rule(f"{name}({content})" if content else str(name))
 
 
-def _change_mode(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
-    mode = next((mode for mode in Mode if mode == update.get("mode")), None)
-    if mode is None:
-        return _problem(state, f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}")
-    return AppliedUpdates(state.rules, mode, state.dirs, state.problems)
+def _change_mode(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
+    if update.get("mode") not in list(Mode):
+        return f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}"
+    return {"mode": Mode(update["mode"])}
 
 
-def _change_dirs(state: AppliedUpdates, update: Mapping[str, Any]) -> AppliedUpdates:
-    given = tuple(_texts(update.get("directories")))
-    if update["type"] == "addDirectories":
-        dirs = (*state.dirs, *(folder for folder in given if folder not in state.dirs))
-    else:
-        dirs = tuple(folder for folder in state.dirs if folder not in given)
-    return AppliedUpdates(state.rules, state.mode, dirs, state.problems)
+def _change_dirs(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
+    given = _texts(update.get("directories"))
+    if kind == "addDirectories":
+        return {"dirs": tuple(dict.fromkeys((*state.dirs, *given)))}
+    return {"dirs": tuple(folder for folder in state.dirs if folder not in given)}
 
 
 _UPDATES = {
@@ -147,22 +131,21 @@ def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str,
     argument = ARGUMENTS.get(tool_name)
     if argument is not None and argument.kind == "domain":
         host = domain_of(str(tool_input.get(argument.name, "")))
-        return [_add([{"toolName": tool_name, "ruleContent": f"domain:{host}"}])] if host else []
+        return [_add({"toolName": tool_name, "ruleContent": f"domain:{host}"})] if host else []
     if tool_name != "Bash":
-        return [_add([{"toolName": tool_name}])]
+        return [_add({"toolName": tool_name})]
     line = parse_line(str(tool_input.get("command", "")))
     if line.undecidable or not line.commands:
         return []
     prefixes = dict.fromkeys(_prefix(part.words) for part in line.commands if part.words and not part.via)
-    return [_add([{"toolName": "Bash", "ruleContent": prefix} for prefix in prefixes])]
+    return [_add(*({"toolName": "Bash", "ruleContent": prefix} for prefix in prefixes))]
 
 
-def _add(rules: list[dict[str, str]]) -> dict[str, Any]:
-    return {"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}
+def _add(*rules: dict[str, str]) -> dict[str, Any]:
+    return {"type": "addRules", "rules": [*rules], "behavior": "allow", "destination": "localSettings"}
 
 
 def _prefix(words: Sequence[str]) -> str:
     """`git push origin` suggests `git push *`; a second word that is an option or a path is left out."""
-    second = words[1] if len(words) > 1 else ""
-    plain = second.replace("-", "").isalnum() and not second.startswith("-") and len(words) > 2
-    return f"{words[0]} {second} *" if plain else f"{words[0]} *"
+    plain = len(words) > 2 and words[1][:1] != "-" and words[1].replace("-", "").isalnum()
+    return f"{words[0]} {words[1]} *" if plain else f"{words[0]} *"
