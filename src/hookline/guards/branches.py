@@ -7,6 +7,7 @@ a setting of the repository. What cannot be told is asked about.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -22,10 +23,12 @@ from hookline.core.shell.programs.table import ParsedOptions, Program, known, pr
 from hookline.core.shell.targets import join, placed
 from hookline.errors import HookError
 from hookline.events import PreToolUse
-from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, check_undecided, shell_lines
-from hookline.guards.off_loop import run_off_loop
+from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, answer_to_doubts, shell_lines
+from hookline.guards.off_loop import judge_lines, strictest
+from hookline.guards.paths import line_folder
 from hookline.guards.permissions.readonly_commands import GitConfig, read_git_config
-from hookline.replies import Reply, ask, deny
+from hookline.guards.tool_inputs import Line
+from hookline.replies import Reply, deny
 
 _MOST_ALIASES = 5
 _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
@@ -44,7 +47,7 @@ class _Push(NamedTuple):
     words: list[str]
     folder: str
     current: str | None
-    """The branch that the line itself has checked out before, if it has."""
+    """The branch that the line itself has checked out before, if it has; empty where it does not say which."""
 
     @property
     def shown(self) -> str:
@@ -55,8 +58,6 @@ class _Push(NamedTuple):
 _Finding = tuple[str, bool]
 """Why a line may not run, and whether that is certain."""
 _Judge = Callable[[_Push], Iterator[_Finding]]
-_ToolJudge = Callable[[Mapping[str, Any]], str]
-"""What is wrong with the input of an MCP tool that pushes, or nothing."""
 
 
 def protect(
@@ -80,8 +81,8 @@ def protect(
         protected = isinstance(branch, str) and _protected(_short(branch), wanted)
         return f"`{branch}` is a protected branch" if protected else ""
 
-    advice = "push to another and open a pull request"
-    return _guard(lambda push: _to_branches(push, wanted), by_tool, advice, undecided, match=match, name=name)
+    judge = partial(_to_branches, branches=wanted)
+    return _guard(judge, by_tool, "push to another and open a pull request", undecided, match=match, name=name)
 
 
 def no_force_push(
@@ -100,27 +101,32 @@ def no_force_push(
     def by_tool(given: Mapping[str, Any]) -> str:
         return "a forced update takes commits away" if given.get("force") not in (None, False) else ""
 
-    advice = "push without force, or merge first"
     judge = partial(_by_force, with_lease=with_lease, delete=delete)
-    return _guard(judge, by_tool, advice, undecided, match=match, name=name)
+    return _guard(judge, by_tool, "push without force, or merge first", undecided, match=match, name=name)
 
 
 def _guard(
-    judge_push: _Judge, by_tool: _ToolJudge, advice: str, undecided: Undecided, *, match: str, name: str
+    judge_push: _Judge,
+    by_tool: Callable[[Mapping[str, Any]], str],
+    advice: str,
+    undecided: Undecided,
+    *,
+    match: str,
+    name: str,
 ) -> Hook:
-    """A hook that judges every push that a call makes."""
-    check_undecided(undecided)
+    """A hook that judges every push that a call makes; `by_tool` says what is wrong with the input of an MCP tool."""
+    doubted = answer_to_doubts(undecided)
 
     async def judge(event: PreToolUse) -> Reply | None:
         pushes = event.tool_name.startswith("mcp__") and any(word in event.tool_name for word in _MCP_PUSHES)
         if pushes and (problem := by_tool(event.tool_input)):
             return deny(f"{problem}; {advice}")
-        lines = [line.text for line in shell_lines(event)]
-        here = event.cwd or "."
-        found = await run_off_loop(lines, lambda: [each for line in lines for each in _judged(line, here, judge_push)])
-        if any(sure for _, sure in found):
-            return deny(f"{next(reason for reason, sure in found if sure)}; {advice}")
-        return {"ask": ask, "deny": deny}[undecided](found[0][0]) if found else None
+
+        def judge_line(line: Line) -> Reply | None:
+            found = _judged(line.text, line_folder(event) or ".", judge_push)
+            return strictest(*(deny(f"{reason}; {advice}") if sure else doubted(reason) for reason, sure in found))
+
+        return await judge_lines(shell_lines(event), judge_line)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
@@ -130,28 +136,44 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
     parsed = parse_line(line)
     if parsed.undecidable and "push" in line:
         yield f"what `{line[:200]}` pushes cannot be told: {parsed.undecidable[0]}", False
-    current: str | None = None
-    configures = False
+    branches: list[str | None] = [None]  # what may be checked out, the last one most likely
+    moved, configures = True, False
     for part, bases in placed(parsed):
+        moved = moved and part.after == "&&"
         if part.name.startswith("git-"):
             part = msgspec.structs.replace(part, name="git", words=("git", part.name[4:], *part.words[1:]))  # noqa: PLW2901 - one command, as git itself reads it
         if part.name != "git":
             continue
         command, words, folder = _subcommand(part)
         if command in _MOVES:
-            current = next((word for word in words if not word.startswith("-")), "")
+            named, creates = _checked_out(words)
+            branches += named
+            moved = creates or command == "switch"
             continue
         configures = configures or _changes_settings(command, words)
         for base in bases or [""]:
             place = str(Path(cwd, join(base, folder) if folder else base))
-            push = _Push(part, command, words, place, current)
+            push = _Push(part, command, words, place, branches[-1])
             if command in _PUSHES:
                 yield from judge(push)
-                yield from [_unsure(push)] * configures
+                others = () if moved else branches[:-1]
+                yield from ((why, False) for one in others for why, _ in judge(push._replace(current=one)))
+                yield from _unsure(push) if configures else ()
             elif command and (meant := read_git_config(place).get(f"alias.{command.lower()}")) is not None:
                 yield from _expanded_alias(meant, push, judge, depth)
             elif configures and command != "config":
-                yield _unsure(push)
+                yield from _unsure(push)
+
+
+def _checked_out(words: Sequence[str]) -> tuple[list[str], bool]:
+    """The branch that git is told to check out, empty if it is one of before; and whether it can be nothing else."""
+    named = [word for word in words if word == "-" or not word.startswith("-")]
+    if not named or "--" in words:
+        return [], False
+    creates = any(re.match(r"-[a-z]*[bBcC]|--orphan|--(?:force-)?create", word) for word in words)
+    tracks = not creates and any(re.match(r"-[a-z]*t|--track", word) for word in words)
+    name = named[0].partition("/")[2] if tracks else named[0]
+    return ["" if name.startswith(("-", "@")) else name], creates or tracks
 
 
 def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
@@ -165,7 +187,7 @@ def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
 def _expanded_alias(meant: str, push: _Push, judge: _Judge, depth: int) -> Iterator[_Finding]:
     """An alias is the line it stands for: git's own words, or after a `!` any shell line."""
     if depth >= _MOST_ALIASES:
-        yield _unsure(push)
+        yield from _unsure(push)
         return
     rest = shlex.join(push.words)
     line = f"{meant[1:]} {rest}" if meant.startswith("!") else f"git {meant} {rest}"
@@ -201,70 +223,60 @@ def _to_branches(push: _Push, branches: Sequence[str]) -> Iterator[_Finding]:
             yield f"`{push.shown}` pushes to a protected branch", True
         return
     taken = _options(push)
-    names = {option for option, _ in taken.options} if taken else set()
     if taken is None:
-        yield from _unsure_push(push)
-    elif names & _EVERYTHING:
+        yield from _unsure(push)
+    elif _EVERYTHING & {option for option, _ in taken.options}:
         yield f"`{push.shown}` pushes every branch, and `{branches[0]}` is protected", True
     else:
-        refs = _refs(push, taken)
-        yield from [_unsure(push)] * refs.doubt
-        for target in _targets(refs.specs, refs.current):
+        specs, current, doubt = _refs(push, taken)
+        yield from doubt
+        for target in _targets(specs, current):
             if target is None:
-                yield _unsure(push)
+                yield from _unsure(push)
             elif _protected(target, branches):
                 yield f"`{push.shown}` pushes to `{target}`, a protected branch", True
 
 
 def _by_force(push: _Push, *, with_lease: bool, delete: bool) -> Iterator[_Finding]:
     """What is wrong with a push that may not take commits away."""
-    if push.command == "subtree":
-        taken: ParsedOptions | None = ParsedOptions((), tuple(push.words[1:]), ())
-    else:
-        taken = _options(push)
+    taken = ParsedOptions((), tuple(push.words[1:]), ()) if push.command == "subtree" else _options(push)
     if taken is None:
-        yield from _unsure_push(push)
+        yield from _unsure(push)
         return
-    names = {option for option, _ in taken.options}
     forced = {"-f", "--force", "--mirror", *(() if with_lease else ("--force-with-lease",))}
     deleting = set() if delete else {"-d", "--delete", "--prune"}
-    for option in sorted(names & (forced | deleting)):
-        yield f"`{push.shown}` may take commits away, by `{option}`", True
-    refs = _refs(push, taken)
-    yield from [_unsure(push)] * refs.doubt
-    for spec in refs.specs:
-        if spec.startswith("+") or (spec.startswith(":") and spec != ":" and not delete):
-            yield f"`{push.shown}` may take commits away, by `{spec}`", True
+    specs, _, doubt = _refs(push, taken)
+    signs = [
+        *sorted({option for option, _ in taken.options} & (forced | deleting)),
+        *(spec for spec in specs if spec[:1] == "+" or (spec[:1] == ":" and spec != ":" and not delete)),
+    ]
+    yield from ((f"`{push.shown}` may take commits away, by `{sign}`", True) for sign in signs)
+    yield from doubt
 
 
 def _options(push: _Push) -> ParsedOptions | None:
+    """The words of a push, sorted, abbreviated options written out; None where they are not understood."""
     row = program("git:push")
     return known([_whole(word, row) for word in push.words], row) if push.command else None
 
 
-def _unsure_push(push: _Push) -> Iterator[_Finding]:
-    """A doubt about words that are not understood, if they may be a push at all."""
+def _unsure(push: _Push) -> Iterator[_Finding]:
+    """A doubt about a command, if it may be a push at all."""
     if push.command or any("push" in word for word in push.part.words):
-        yield _unsure(push)
+        yield f"what `{push.shown}` pushes cannot be told", False
 
 
-class _Refs(NamedTuple):
-    """The refspecs of a push, those that settings add included; what is checked out; whether there may be others."""
-
-    specs: list[str]
-    current: str | None
-    doubt: bool
-
-
-def _refs(push: _Push, taken: ParsedOptions) -> _Refs:
+def _refs(push: _Push, taken: ParsedOptions) -> tuple[list[str], str | None, list[_Finding]]:
+    """The refspecs of a push, those that settings add included; what is checked out; the doubt if there may be more."""
     names = {option for option, _ in taken.options}
     specs = taken.operands if "--repo" in names else taken.operands[1:]
     config = read_git_config(push.folder)
-    current = config.branch if push.current is None else push.current
+    current = config.branch if push.current is None else push.current or None
     remote = _remote(taken, config, current)
     if not specs and "--tags" not in names:
         specs = _by_default(config, remote, current)
-    return _Refs(list(_mapped(specs, config, remote)), current, bool(push.part.unknown) or not config.complete)
+    doubt = [*_unsure(push)] if push.part.unknown or not config.complete else []
+    return list(_mapped(specs, config, remote)), current, doubt
 
 
 def _remote(taken: ParsedOptions, config: GitConfig, current: str | None) -> str:
@@ -307,10 +319,6 @@ def _mapped(specs: Sequence[str], config: GitConfig, remote: str) -> Iterator[st
             found = name_expression(_short(pattern.removeprefix("+"))).fullmatch(source)
             if colon and found:
                 yield f"{pattern[: pattern.startswith('+')]}{source}:{target}"
-
-
-def _unsure(push: _Push) -> _Finding:
-    return f"what `{push.shown}` pushes cannot be told", False
 
 
 def _whole(word: str, row: Program) -> str:

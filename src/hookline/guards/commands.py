@@ -22,7 +22,7 @@ from hookline.core.shell.programs.table import SHELLS, names
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
-from hookline.guards.off_loop import run_off_loop
+from hookline.guards.off_loop import judge_lines
 from hookline.guards.permissions.path_on_disk import fold_confusables
 from hookline.guards.permissions.readonly_commands import find_unknown_options
 from hookline.guards.sandboxing import Confine
@@ -95,6 +95,8 @@ def _fits(pattern: CommandPattern, part: SimpleCommand) -> RuleMatch:
 
 
 Undecided = Literal["ask", "deny"]
+Doubted = Callable[[str], Reply]
+"""How a doubt is answered."""
 SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
 """The tools that run shell lines, and every MCP tool: what it is given is looked at, not what it is called."""
 PRIORITY = 100
@@ -123,25 +125,24 @@ def block(
     labels = patterns if isinstance(patterns, Mapping) else {}
     known = [msgspec.structs.replace(pattern_of(text), label=labels.get(text, ""))
              for text in _some(patterns, "pattern")]  # fmt: skip
-    policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
-    check_undecided(undecided)
+    policy, doubted = (
+        Policy(None, block=tuple(each.text for each in known), block_guard=name),
+        answer_to_doubts(undecided),
+    )
 
-    async def judge(event: PreToolUse) -> Reply | None:
-        lines = shell_lines(event)
-        return await _strictest(lines, lambda line: judged(line.text, known, undecided if line.certain else None))
+    def judge_line(line: Line) -> Reply | None:
+        return judged(line.text, known, doubted if line.certain else None)
 
-    async def judge_confined(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
+    async def judge(event: PreToolUse | PostToolUse | PostToolUseFailure) -> Reply | None:
         if not isinstance(event, PreToolUse):
             return sandboxing.afterwards(event, name) if sandboxing.wanted(confine) else None
         if not sandboxing.applies_to(event, confine):
-            return await judge(event)
-        line = Line(sandboxing.line_of(event))
-        return await _strictest([line], lambda line: judged(line.text, known, None)) or sandboxing.hold(event, policy)
+            return await judge_lines(shell_lines(event), judge_line)
+        line = Line(sandboxing.line_of(event), certain=False)  # what is doubtful is left to the kernel
+        return await judge_lines([line], judge_line) or sandboxing.hold(event, policy)
 
-    if sandboxing.checked(confine) == "off":
-        return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
-    events = (PreToolUse, *sandboxing.AFTERWARDS)
-    hook = make_hook(events, judge_confined, match=match, name=name, priority=PRIORITY)
+    events = (PreToolUse,) if sandboxing.checked(confine) == "off" else (PreToolUse, *sandboxing.AFTERWARDS)
+    hook = make_hook(events, judge, match=match, name=name, priority=PRIORITY)
     return msgspec.structs.replace(hook, confines=confine == "auto")
 
 
@@ -154,31 +155,22 @@ def only(
     """
     rules = [pattern_of(text).rule for text in _some(patterns, "pattern")]
     listed = ", ".join(f"`{rule.pattern}`" for rule in rules)
-    check_undecided(undecided)
+    doubted = answer_to_doubts(undecided)
 
-    def judged_one(line: str) -> Reply | None:
-        parsed = parse_line(line)
-        if parsed.undecidable or parsed.evaluates:
-            return _undecided(undecided, line, (*parsed.undecidable, *parsed.evaluates))
-        if covers(rules, "Bash", {"command": line}, PathContext()) is not None:
-            strange = tuple(find_unknown_options(parsed, rules))
-            return _undecided(undecided, line, strange) if strange else None
-        names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line}`"
-        return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
+    def judge_line(line: Line) -> Reply | None:
+        parsed = parse_line(line.text)
+        strange = [*parsed.undecidable, *parsed.evaluates]
+        if not strange and covers(rules, "Bash", {"command": line.text}, PathContext()) is not None:
+            strange = list(find_unknown_options(parsed, rules))
+        elif not strange:
+            names = ", ".join(f"`{part.raw or part.text}`" for part in parsed.commands) or f"`{line.text}`"
+            return deny(f"only {listed} may be run here, and nothing redirected to a file; not {names[:500]}")
+        return _doubted(doubted, line.text, strange)
 
     async def judge(event: PreToolUse) -> Reply | None:
-        certain = [line for line in shell_lines(event) if line.certain]
-        return await _strictest(certain, lambda line: judged_one(line.text))
+        return await judge_lines([line for line in shell_lines(event) if line.certain], judge_line)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
-
-
-async def _strictest(lines: Sequence[Line], judge: Callable[[Line], Reply | None]) -> Reply | None:
-    def answer() -> Reply | None:
-        answers = [judge(line) for line in lines]
-        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
-
-    return await run_off_loop([line.text for line in lines], answer)
 
 
 def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "commands.containing") -> Hook:
@@ -189,13 +181,13 @@ def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "c
     """
     words = _some(texts, "text")
 
-    def judged_one(line: Line) -> Reply | None:
+    def judge_line(line: Line) -> Reply | None:
         seen = list(_spellings(line.text))
         found = next((word for word in words if any(word in one for one in seen)), None)
         return None if found is None else deny(f"command contains forbidden pattern: {found}")
 
     async def judge(event: PreToolUse) -> Reply | None:
-        return await _strictest(shell_lines(event), judged_one)
+        return await judge_lines(shell_lines(event), judge_line)
 
     return make_hook((PreToolUse,), judge, match=match, name=name, priority=PRIORITY)
 
@@ -209,10 +201,10 @@ def _spellings(line: str) -> Iterator[str]:
         yield " ".join((part.name, *part.words[1:]))
 
 
-def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | None) -> Reply | None:
+def judged(line: str, patterns: Sequence[GuardPattern], doubted: Doubted | None) -> Reply | None:
     """What a line's commands mean under the patterns: a deny that names the command, a doubt, or nothing.
 
-    Without `undecided`, doubts are left to another guard, which knows more.
+    Without `doubted`, doubts are left to another guard, which knows more.
     """
     parsed = parse_line(line)
     doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
@@ -227,7 +219,7 @@ def judged(line: str, patterns: Sequence[GuardPattern], undecided: Undecided | N
                 doubts.append(f"`{part.text[:200]}` looks like `{pattern.text}`")
             elif _handed_on(pattern, part):
                 doubts.append(f"`{part.name}` may run what it is given, which looks like `{pattern.text}`")
-    return _undecided(undecided, line, doubts) if doubts and undecided else None
+    return _doubted(doubted, line, doubts) if doubted else None
 
 
 def _runs_what_it_writes(parsed: ShellLine) -> Iterator[str]:
@@ -294,15 +286,16 @@ def shell_lines(event: PreToolUse) -> list[Line]:
     return lines_of(given, runs=_SHELL.search(event.tool_name) is not None)
 
 
-def _undecided(choice: Undecided, line: str, doubts: Iterable[str]) -> Reply:
-    answer = {"ask": ask, "deny": deny}[choice]
-    return answer(f"cannot tell what `{line[:200]}` would run: {'; '.join(dict.fromkeys(doubts))[:2000]}")
+def _doubted(answer: Doubted, line: str, doubts: Iterable[str]) -> Reply | None:
+    told = "; ".join(dict.fromkeys(doubts))[:2000]
+    return answer(f"cannot tell what `{line[:200]}` would run: {told}") if told else None
 
 
-def check_undecided(choice: str) -> None:
-    """Refuse an answer to doubts that is none."""
-    if choice not in ("ask", "deny"):
-        raise HookError(f"undecided must be `ask` or `deny`, got `{choice}`")
+def answer_to_doubts(undecided: str) -> Doubted:
+    """What is answered where it cannot be told: `ask` or `deny`, and nothing else."""
+    if undecided not in ("ask", "deny"):
+        raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
+    return ask if undecided == "ask" else deny
 
 
 def _some(texts: Iterable[str], what: str) -> tuple[str, ...]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+
+from hookline.guards.tool_inputs import Line
+from hookline.replies import Reply
 
 T = TypeVar("T")
 _LONG = 4096
@@ -17,3 +20,15 @@ async def run_off_loop(lines: Iterable[str], work: Callable[[], T], *, disk: boo
     if any(len(line) > _LONG or (disk and not _WILD.isdisjoint(line)) for line in lines):
         return await asyncio.to_thread(work)
     return work()
+
+
+async def judge_lines(
+    lines: Sequence[Line], judge: Callable[[Line], Reply | None], *, disk: bool = False
+) -> Reply | None:
+    """The strictest of the answers to these lines."""
+    return await run_off_loop([line.text for line in lines], lambda: strictest(*map(judge, lines)), disk=disk)
+
+
+def strictest(*replies: Reply | None) -> Reply | None:
+    """The reply that allows least; the first of several."""
+    return max(filter(None, replies), key=lambda reply: reply.decision, default=None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,14 +25,22 @@ from hookline.core.paths import inside_any
 from hookline.core.shell import writes
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, SessionStart
 from hookline.guards import sandboxing
-from hookline.guards.commands import PRIORITY, Undecided, check_undecided, shell_lines
-from hookline.guards.off_loop import run_off_loop
+from hookline.guards.commands import PRIORITY, Doubted, Undecided, answer_to_doubts, shell_lines
+from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.permissions.line_reads import reads_of
-from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, checked, matches, resolved, spellings
+from hookline.guards.permissions.path_on_disk import (
+    TooMany,
+    UnresolvablePath,
+    checked,
+    glob_start,
+    matches,
+    resolved,
+    spellings,
+)
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
-from hookline.replies import Reply, ask, deny, rewrite, stop
+from hookline.replies import Reply, deny, rewrite, stop
 from hookline.sandbox.places import holds_secrets, known_places
 from hookline.sandbox.policy import Policy
 
@@ -91,10 +99,9 @@ def stay_inside(
     With `confine="auto"` such a line is not asked about where the kernel can hold it: it runs confined. Hookline's own
     agent does that unless `confine="off"`.
     """
-    check_undecided(undecided)
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
-    answer = {"ask": ask, "deny": deny}[undecided]
-    guard = StayInside(root, folders, read, answer, checked_confine(confine), name, _real(show), _real(unprotect))
+    doubted, confine = answer_to_doubts(undecided), checked_confine(confine)
+    guard = StayInside(root, folders, read, doubted, confine, name, _real(show), _real(unprotect))
     after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)
     judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
     return [
@@ -115,7 +122,7 @@ class StayInside(msgspec.Struct, eq=False):
     root: str | Path | None
     also: tuple[str | Path, ...]
     read: bool
-    answer: Callable[[str], Reply]
+    answer: Doubted
     confine: Confine
     name: str
     show: tuple[str, ...] = ()
@@ -132,6 +139,8 @@ class StayInside(msgspec.Struct, eq=False):
         changed: dict[str, Any] = {}
         doubt: Reply | None = None
         guess = not self.read and seems_to_read(event.tool_name)
+        # what is written is what was judged; not an MCP server's, which may mean something else by it
+        named = WRITERS.get(event.tool_name) or READERS.get(event.tool_name)
         read = [path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS]
         if secret := self._secret(read, event.cwd):
             return deny(secret)
@@ -141,20 +150,18 @@ class StayInside(msgspec.Struct, eq=False):
                 return deny(found.problem)
             if found.problem:
                 doubt = self.answer(found.problem)
-            elif found.leads != path and event.tool_input.get(field) == path and field in _rewritten(event.tool_name):
-                changed[field] = found.leads
+            elif field == named and event.tool_input.get(field) == path:
+                changed |= {field: found.leads} if found.leads != path else {}
         if doubt is None and event.tool_name.startswith("mcp__"):
             doubt = self._judge_guesses(event, fence)
         confined = sandboxing.applies_to(event, self.confine)
-        if confined:
-            texts = [sandboxing.line_of(event)]
-            line = await run_off_loop(texts, lambda: self._judge_held(event, fence))
-        else:
-            lines = shell_lines(event)
-            texts = [line.text for line in lines]
-            line = await run_off_loop(texts, lambda: self._judge_lines(lines, line_folder(event), fence), disk=True)
-        if line is not None or doubt is not None:
-            return max((each for each in (line, doubt) if each), key=lambda each: each.decision)
+        lines = [Line(sandboxing.line_of(event))] if confined else [line for line in shell_lines(event) if line.certain]
+        judge, folder = self._judge_held if confined else self._judge_line, line_folder(event)
+        said = strictest(
+            await judge_lines(lines, lambda line: judge(line.text, folder, fence), disk=not confined), doubt
+        )
+        if said is not None:
+            return said
         if confined:
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
@@ -171,11 +178,6 @@ class StayInside(msgspec.Struct, eq=False):
                 if holds_secrets(place, places) and not inside_any(place, self.show):
                     return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
-
-    def _secret_in(self, line: str, cwd: str) -> str:
-        found = reads_of(line)
-        files = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
-        return self._secret([path for path in files if path != "."], cwd)  # a folder is not one of the files
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Ask about a text that is the name of something on this machine, whatever its argument is called."""
@@ -209,19 +211,13 @@ class StayInside(msgspec.Struct, eq=False):
             del self.begun[next(iter(self.begun))]
         return self.begun.setdefault(event.session_id, event.cwd or os.getcwd())
 
-    def _judge_lines(self, lines: Sequence[Line], cwd: str, fence: Fence) -> Reply | None:
-        answers = [self._judge_line(line.text, cwd, fence) for line in lines if line.certain]
-        return max((each for each in answers if each), key=lambda each: each.decision, default=None)
-
-    def _judge_held(self, event: PreToolUse, fence: Fence) -> Reply | None:
+    def _judge_held(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         """Deny a line that plainly changes something outside that is there; the rest is left to the kernel."""
-        cwd = line_folder(event)
-        for target in writes(sandboxing.line_of(event)).targets:
+        for target in writes(line).targets:
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
-        line = sandboxing.line_of(event)
-        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, []) if self.read else "")
+        problem = self._reading(line, cwd, fence, [])
         return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -236,17 +232,20 @@ class StayInside(msgspec.Struct, eq=False):
         for target in found.targets:
             for one in _problems(target, cwd, fence, doubts):
                 return deny(one.problem)
-        problem = self._secret_in(line, cwd) or (self._judge_reads(line, cwd, fence, doubts) if self.read else "")
-        if problem:
+        if problem := self._reading(line, cwd, fence, doubts):
             return deny(problem)
         if doubts:
             does = "reads and writes" if self.read else "writes"
             return self.answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
         return None
 
-    def _judge_reads(self, line: str, cwd: str, fence: Fence, doubts: list[str]) -> str:
-        """What a line reads outside, if that is certain; where it is not, that is one more doubt."""
+    def _reading(self, line: str, cwd: str, fence: Fence, doubts: list[str]) -> str:
+        """Why a line may not read what it reads: secrets, or what is surely outside; the rest is one more doubt."""
         found = reads_of(line)
+        paths = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
+        secret = self._secret([path for path in paths if path != "."], cwd)  # a folder is not one of the files
+        if secret or not self.read:
+            return secret
         doubts += [each for each in found.undecidable if each not in doubts]
         for path in found.mentioned:
             one = judged(path, cwd, fence, write=False)
@@ -276,11 +275,6 @@ def _is_there(path: str) -> bool:
     return os.path.lexists(path) or (folder != "/" and os.path.isdir(folder))
 
 
-def _rewritten(tool: str) -> tuple[str, ...]:
-    """Arguments that are handed on resolved, so that what is written is what was judged; not an MCP server's."""
-    return tuple(field for field in (WRITERS.get(tool), READERS.get(tool)) if field)
-
-
 def line_folder(event: PreToolUse) -> str:
     """The folder a shell tool will run in."""
     given = next((event.tool_input[name] for name in _HERE if isinstance(event.tool_input.get(name), str)), "")
@@ -294,9 +288,11 @@ def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool
         return
     if tool in WRITERS:
         yield WRITERS[tool], given.get(WRITERS[tool], "")
-    elif tool in _SEARCHERS:
-        yield "path", given.get("path") or "."
-        yield "pattern", os.path.join(str(given.get("path") or "."), _SEARCHERS[tool](str(given.get("pattern") or "")))
+    elif tool in ("Glob", "Grep", "LS"):  # the current folder when none is named; a glob may climb out of it
+        folder = given.get("path") or "."
+        yield "path", folder
+        if tool == "Glob":
+            yield "pattern", os.path.join(str(folder), glob_start(str(given.get("pattern") or "")))
         return
     elif tool.startswith("mcp__"):
         patches = [text for text in texts_of(given, all_of_them=True) if holds_patch(text)]
@@ -305,15 +301,6 @@ def paths_of(event: PreToolUse | PostToolUse | PostToolUseFailure, *, read: bool
     for field, path in paths_in(given):
         if field != seen:
             yield field, path
-
-
-def _fixed(pattern: str) -> str:
-    """The folder that a glob starts from: what stands before its first wildcard."""
-    return re.split(r"[*?\[{]", pattern)[0].rpartition("/")[0] or ("/" if pattern.startswith("/") else ".")
-
-
-_SEARCHERS: dict[str, Callable[[str], str]] = {"Glob": _fixed, "Grep": lambda _: ".", "LS": lambda _: "."}
-"""Tools that search a folder, the current one when none is named; a glob may climb out of it."""
 
 
 def seems_to_read(tool: str) -> bool:

@@ -27,7 +27,7 @@ from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Undecided, shell_lines
-from hookline.guards.off_loop import run_off_loop
+from hookline.guards.off_loop import judge_lines
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import file_access
 from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, checked, matches, resolved, spellings
@@ -59,19 +59,21 @@ def own_files(
     if answer not in ("ask", "deny"):
         raise HookError(f"answer must be `ask` or `deny`, got `{answer}`")
     guard = ProtectedFiles(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in also))
-    says = {"ask": ask, "deny": deny}[answer]
+    reply = ask if answer == "ask" else deny
 
     async def judge(event: PreToolUse, ctx: Context) -> Reply | None:
         project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
         places, folder = guard.places(project), line_folder(event)
-        lines = [one.text for one in shell_lines(event)]
         judge_line = guard.line
         if held and sandboxing.applies_to(event, "auto"):
             judge_line = partial(guard.held_line, project)
-        found = guard.paths(event, places) or await run_off_loop(
-            lines, lambda: next(filter(None, (judge_line(one, folder, places) for one in lines)), ""), disk=True
+
+        def says(found: str) -> Reply | None:
+            return reply(f"{found}; it can switch guards off") if found else None
+
+        return says(guard.paths(event, places)) or await judge_lines(
+            shell_lines(event), lambda line: says(judge_line(line.text, folder, places)), disk=True
         )
-        return says(f"{found}; it can switch guards off") if found else None
 
     return make_hook((PreToolUse,), judge, name=name, priority=PRIORITY)
 

@@ -21,7 +21,7 @@ from hookline.core.shell import writes
 from hookline.errors import ConfigError, HookError, did_you_mean
 from hookline.events import PreToolUse
 from hookline.guards import branches, commands, sandboxing, secrets
-from hookline.guards.off_loop import run_off_loop
+from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.paths import READERS, line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import Rules, decide
 from hookline.guards.permissions.line_reads import reads_of
@@ -136,15 +136,13 @@ class FileRules:
     async def judge(self, event: PreToolUse, ctx: Context) -> Reply | None:
         """Deny a call that reaches a file of a rule; ask where that cannot be told."""
         place = {"cwd": event.cwd, "project_dir": ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd}
-        lines = [line.text for line in commands.shell_lines(event)]
         if event.tool_name == "Grep":
             return self._search(event, place)
         tool = "Read" if event.tool_name in READERS or seems_to_read(event.tool_name) else "Edit"
         paths = [] if event.tool_name == sandboxing.TOOL else [path for _, path in paths_of(event, read=True) if path]
-        calls = (self._said(tool, {"file_path": path}, place) for path in paths if isinstance(path, str))
-        return next(filter(None, calls), None) or await run_off_loop(
-            lines, lambda: next(filter(None, (self._line(line, event, place) for line in lines)), None), disk=True
-        )
+        calls = [self._said(tool, {"file_path": path}, place) for path in paths if isinstance(path, str)]
+        lines = commands.shell_lines(event)
+        return strictest(*calls, await judge_lines(lines, lambda line: self._line(line.text, event, place), disk=True))
 
     def _search(self, event: PreToolUse, place: Mapping[str, Any]) -> Reply | None:
         """A search through a folder goes on without such files, if it does not say itself which ones it wants."""

@@ -51,9 +51,7 @@ def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) 
     pattern = tool_input.get("pattern") if canonical(tool_name) == "Glob" else None
     if not isinstance(pattern, str):
         return [path] if path else []
-    start = pattern[: min((pattern.find(sign) for sign in path_on_disk.GLOB if sign in pattern), default=len(pattern))]
-    climbs = ".." in pattern.split("/")
-    return [*([path] if path else ()), *([join(path or "", "/" if climbs else start)] if start or climbs else ())]
+    return [*([path] if path else ()), join(path or "", path_on_disk.glob_start(pattern))]
 
 
 def _read_by_tool(tool_name: str, tool_input: Mapping[str, Any]) -> Iterator[tuple[FileRead, str]]:
@@ -162,22 +160,11 @@ _WRITING = names("changes")
 _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
 """Programs that change names, not what a file holds: another name of the file keeps what it shows."""
 _SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")
-PROTECTED = frozenset(
-    """
-    .git .claude .vscode .idea .husky .ssh .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv
-    .zprofile .zlogin .profile .gitconfig .gitmodules .mcp.json .claude.json .npmrc .yarnrc .envrc .env .ripgreprc
-    """.split()  # noqa: SIM905 - a column of quotes would not read better
-)
+PROTECTED = frozenset(read_table("protected"))
 """Names that `acceptEdits` does not reach: what is written there may run later, or is a secret."""
 RUNS_LATER = PROTECTED - {".env", ".ssh"}
 """Those of them that no allow rule reaches either, as in Claude Code."""
-SETS_UP = PROTECTED | frozenset(
-    """
-    .githooks sitecustomize.py usercustomize.py managed-settings.json .github/hooks .config/git .config/hookline
-    .config/crush .config/goose .config/opencode .config/fish .venv/bin venv/bin node_modules/.bin
-    """.split()  # noqa: SIM905
-)
-SETS_UP |= frozenset(read_table("settings"))
+SETS_UP = PROTECTED.union(read_table("set up"), read_table("settings"))
 """All that sets up an agent, an editor, git or a shell to run something, or to ask no hooks."""
 
 

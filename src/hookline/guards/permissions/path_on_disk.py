@@ -64,6 +64,14 @@ def matches(word: str, folder: str) -> list[str]:
     return [word, *expand(os.path.expanduser(word), folder, hidden=True)] if GLOB & set(word) else [word]
 
 
+def glob_start(pattern: str) -> str:
+    """The folder that a glob starts from: what stands before its first wildcard; the root if it climbs behind that."""
+    start = re.split(r"[*?\[{]", pattern)[0]
+    if ".." in pattern[len(start) :].split("/"):
+        return "/"
+    return start.rpartition("/")[0] or ("/" if pattern.startswith("/") else ".")
+
+
 def could_be(word: str, folder: str) -> list[str]:
     """The paths that a word with a glob may name, be the last part there or not: `.g?t/new` is below `.git`."""
     start, slash, last = word.rpartition("/")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from hookline.core.git_settings import is_harmless_setting, read_settings
 from hookline.core.hooks.condition import Rule, RuleMatch, part_caught
@@ -180,34 +179,27 @@ def _form_files(name: str, words: list[str]) -> list[str] | None:
     return [word.partition("=")[2] if word.startswith("-") else word for word in words]
 
 
-# -- `find` ----------------------------------------------------------------------------------------------------------
-
 _FIND_FILES = re.compile(r"-(?:newer|anewer|cnewer|samefile|newer[aBcm][aBcm])")
 
 
 def find_files(words: list[str]) -> list[str] | None:
     """The folders that `find` goes through and the files it compares with; None when it may do more than look."""
     files: list[str] = []
-    at, started = 0, False
-    while at < len(words):
-        word = words[at]
-        at += 1
+    left, started = iter(words), False
+    for word in left:
         if word in _FIND_FLAGS:
             started = started or word not in ("-H", "-L", "-P")
         elif word in _FIND_TEXTS or _FIND_FILES.fullmatch(word):
-            started = True
-            if at == len(words):
+            value, started = next(left, None), True
+            if value is None:
                 return None
-            files += [words[at]] if word not in _FIND_TEXTS else []
-            at += 1
+            files += [value] if word not in _FIND_TEXTS else []
         elif word.startswith("-") or started:
             return None
         else:
             files.append(word)
     return files
 
-
-# -- a rule for `sort *` is meant for sorting: whether a program is called in a way that is known ---------------------
 
 _AWK_RUNS = re.compile(r"system|getline|[|>@]")
 _NETWORK = re.compile(r"/dev/(?:tcp|udp)/")
@@ -248,110 +240,34 @@ def without_commands(words: list[str]) -> Iterator[str]:
         inside = inside and word not in (";", "+")
 
 
-# -- what git's own files say: read, never run, for `git config` would run what a hostile repository has put there -----
-
+# Git's own files are read, never run: `git config` would run what a hostile repository has put there.
 
 _LARGEST = 1 << 20
 _MOST_INCLUDES = 8
 
 
-class GitConfig(msgspec.Struct, frozen=True):
-    """The settings of one repository that decide what a push does; names in small letters."""
+class GitConfig:
+    """The settings of git's files, one after the other, names in small letters; a later value counts more."""
 
-    values: tuple[tuple[str, str], ...] = ()
-    branch: str | None = None
-    """What is checked out; None when it cannot be told."""
-    complete: bool = True
-    """Whether all files could be read."""
+    def __init__(self, *files: Path, git: Path | None = None) -> None:
+        self.values: list[tuple[str, str]] = []
+        self.complete = True
+        """Whether all files could be read."""
+        self.branch = _branch(git)
+        """What is checked out; None when it cannot be told."""
+        self._included = 0
+        for file in files:
+            self._read(file)
 
     def get(self, name: str) -> str | None:
         """The last value of a setting, which is the one that counts."""
-        return next((value for key, value in reversed(self.values) if key == name), None)
+        return next(reversed(self.all(name)), None)
 
     def all(self, name: str) -> list[str]:
         """Every value of a setting that may have several."""
         return [value for key, value in self.values if key == name]
 
-
-def read_git_config(folder: str) -> GitConfig:
-    """The settings that hold for git in a folder: the machine's, the user's, the repository's."""
-    git, shared = _repository(Path(folder))
-    home = Path.home()
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    files = [Path("/etc/gitconfig"), config / "git" / "config", home / ".gitconfig"]
-    files += [] if shared is None else [shared / "config"]
-    files += [] if git is None else [git / "config.worktree"]
-    reader = _Reader()
-    for file in files:
-        reader.read(file)
-    return GitConfig(tuple(reader.values), _branch(git), reader.complete)
-
-
-def runs_something(folder: str) -> str:
-    """Why git may run a program in a folder although it is only asked to look; empty where it does not.
-
-    Judged by the repository's own files, which its users can write. What is not known to be harmless is not.
-    """
-    git, shared = _repository(Path(folder))
-    settings = running_settings(folder)
-    if git is None or shared is None or settings is None:
-        return "" if git is None else "its configuration cannot be read whole"
-    if settings:
-        return f"`{settings[0]}` is set in its configuration"
-    hook = "post-index-change"  # the one that runs although git was only asked to look
-    return f"it has the hook `{hook}`" if any((place / "hooks" / hook).exists() for place in (git, shared)) else ""
-
-
-def main_worktree(folder: str) -> str | None:
-    """The folder that holds the repository which a folder belongs to, also from one of its other work trees."""
-    _, shared = _repository(Path(folder))
-    return None if shared is None else str(shared.parent)
-
-
-def running_settings(folder: str) -> list[str] | None:
-    """The settings of the repository's own files that are not known to be harmless; None if not all could be read."""
-    git, shared = _repository(Path(folder))
-    reader = _Reader()
-    for file in () if git is None or shared is None else (shared / "config", git / "config.worktree"):
-        reader.read(file)
-    found = [name for name, value in reader.values if not is_harmless_setting(name, value)]
-    return list(dict.fromkeys(found)) if reader.complete else None
-
-
-def _repository(folder: Path) -> tuple[Path | None, Path | None]:
-    """The repository that a folder is in: its own part, and the part that work trees share."""
-    for place in (folder, *folder.parents):
-        git = place / ".git"
-        try:
-            if git.is_file():
-                git = place / git.read_text().removeprefix("gitdir:").strip()
-            (git / "HEAD").read_text()
-        except (OSError, ValueError):
-            continue
-        try:
-            return git, git / (git / "commondir").read_text().strip()
-        except (OSError, ValueError):
-            return git, git
-    return None, None
-
-
-def _branch(git: Path | None) -> str | None:
-    try:
-        head = (git / "HEAD").read_text().strip() if git is not None else ""
-    except (OSError, ValueError):
-        return None
-    return head.removeprefix("ref:").strip().removeprefix("refs/heads/") if head.startswith("ref:") else None
-
-
-class _Reader:
-    """Reads files of git's own form, one after the other; a later value counts more."""
-
-    def __init__(self) -> None:
-        self.values: list[tuple[str, str]] = []
-        self.complete = True
-        self._included = 0
-
-    def read(self, file: Path) -> None:
+    def _read(self, file: Path) -> None:
         try:
             with file.open("rb") as opened:
                 text = opened.read(_LARGEST + 1)
@@ -362,17 +278,71 @@ class _Reader:
             return
         self.complete = self.complete and len(text) <= _LARGEST
         for name, value in read_settings(text.decode("utf-8", "replace")):
-            if not name:
-                self.complete = False
-                continue
-            self.values.append((name, value))
+            self.complete = self.complete and bool(name)
+            self.values += [(name, value)] if name else []
             if name == "include.path" or (name.startswith("includeif.") and name.endswith(".path")):
-                self._include(file, value)
+                self._included += 1  # a condition is taken to hold, since it may
+                self.complete = self.complete and self._included <= _MOST_INCLUDES
+                if self._included <= _MOST_INCLUDES:
+                    self._read(file.parent / Path(value).expanduser())
 
-    def _include(self, file: Path, value: str) -> None:
-        """A file that another one includes; a condition is taken to hold, since it may."""
-        self._included += 1
-        if self._included > _MOST_INCLUDES:
-            self.complete = False
-            return
-        self.read(file.parent / Path(value).expanduser())
+
+def read_git_config(folder: str) -> GitConfig:
+    """The settings that hold for git in a folder: the machine's, the user's, the repository's."""
+    git, own = _repository(folder)
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return GitConfig(Path("/etc/gitconfig"), config / "git" / "config", home / ".gitconfig", *own, git=git)
+
+
+def runs_something(folder: str) -> str:
+    """Why git may run a program in a folder although it is only asked to look; empty where it does not.
+
+    Judged by the repository's own files, which its users can write. What is not known to be harmless is not.
+    """
+    git, own = _repository(folder)
+    settings = running_settings(folder)
+    if git is None or settings is None:
+        return "" if git is None else "its configuration cannot be read whole"
+    if settings:
+        return f"`{settings[0]}` is set in its configuration"
+    hook = "post-index-change"  # the one that runs although git was only asked to look
+    return f"it has the hook `{hook}`" if any((file.parent / "hooks" / hook).exists() for file in own) else ""
+
+
+def main_worktree(folder: str) -> str | None:
+    """The folder that holds the repository which a folder belongs to, also from one of its other work trees."""
+    _, own = _repository(folder)
+    return str(own[0].parent.parent) if own else None
+
+
+def running_settings(folder: str) -> list[str] | None:
+    """The settings of the repository's own files that are not known to be harmless; None if not all could be read."""
+    config = GitConfig(*_repository(folder)[1])
+    found = dict.fromkeys(name for name, value in config.values if not is_harmless_setting(name, value))
+    return list(found) if config.complete else None
+
+
+def _repository(folder: str) -> tuple[Path | None, list[Path]]:
+    """The repository that a folder is in, and its own settings: those that work trees share, those of this one."""
+    for place in (Path(folder), *Path(folder).parents):
+        git = place / ".git"
+        try:
+            if git.is_file():
+                git = place / git.read_text().removeprefix("gitdir:").strip()
+            (git / "HEAD").read_text()
+        except (OSError, ValueError):
+            continue
+        shared = git
+        with suppress(OSError, ValueError):
+            shared = git / (git / "commondir").read_text().strip()
+        return git, [shared / "config", git / "config.worktree"]
+    return None, []
+
+
+def _branch(git: Path | None) -> str | None:
+    try:
+        head = (git / "HEAD").read_text().strip() if git is not None else ""
+    except (OSError, ValueError):
+        return None
+    return head.removeprefix("ref:").strip().removeprefix("refs/heads/") if head.startswith("ref:") else None
