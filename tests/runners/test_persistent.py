@@ -19,15 +19,11 @@ for line in sys.stdin:
     word = line.strip()
     if word == "die": sys.exit(3)
     if word == "sleep": time.sleep(60)
-    if word == "two": os.write(1, b"one\\ntwo\\n"); continue
-    if word == "long": print("x" * 200_000)
+    if word == "two": os.write(1, b"{one\\n{two\\n"); continue
+    if word == "long": print("{" + "x" * 200_000)
     if word == "error": sys.stderr.write("oops"); sys.exit(4)
-    print(word, os.getpid(), flush=True)
+    print("{" + word, os.getpid(), flush=True)
 """
-
-
-def any_line(line: bytes) -> bool:
-    return True
 
 
 @pytest.fixture
@@ -38,28 +34,28 @@ def spec(tmp_path: Path) -> ProcessSpec:
 
 async def test_one_process_answers_many_questions(spec: ProcessSpec) -> None:
     """It is started once."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
 
     answers = [(await process.ask(f"q{n}".encode())).split() for n in range(5)]
     await process.aclose()
 
-    assert [word for word, _ in answers] == [b"q0", b"q1", b"q2", b"q3", b"q4"]
+    assert [word for word, _ in answers] == [b"{q0", b"{q1", b"{q2", b"{q3", b"{q4"]
     assert len({pid for _, pid in answers}) == 1
 
 
 async def test_questions_at_once_are_asked_in_turn(spec: ProcessSpec) -> None:
     """Answers never cross."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
 
     answers = await asyncio.gather(*(process.ask(f"q{n}".encode()) for n in range(20)))
     await process.aclose()
 
-    assert [answer.split()[0] for answer in answers] == [f"q{n}".encode() for n in range(20)]
+    assert [answer.split()[0] for answer in answers] == [f"{{q{n}".encode() for n in range(20)]
 
 
 async def test_one_that_dies_is_started_again(spec: ProcessSpec) -> None:
     """The question it died on fails, with its last words; the next one is answered by a new process."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
     first = await process.ask(b"a")
 
     with pytest.raises(HookFailed, match="exit code 4") as failed:
@@ -73,7 +69,7 @@ async def test_one_that_dies_is_started_again(spec: ProcessSpec) -> None:
 
 async def test_one_that_is_too_late_is_ended(spec: ProcessSpec) -> None:
     """Giving up on a question ends the process, so that its answer cannot be taken for another's."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
     pid = int((await process.ask(b"a")).split()[1])
 
     with pytest.raises(TimeoutError):
@@ -81,29 +77,30 @@ async def test_one_that_is_too_late_is_ended(spec: ProcessSpec) -> None:
     answer = await process.ask(b"b")
     await process.aclose()
 
-    assert answer.startswith(b"b ")
+    assert answer.startswith(b"{b ")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
 async def test_a_line_nobody_asked_for_is_a_failure(spec: ProcessSpec) -> None:
     """After it, answers would belong to the wrong questions."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
 
-    assert await process.ask(b"two") == b"one"
+    assert await process.ask(b"two") == b"{one"
     with pytest.raises(HookFailed, match="was not asked"):
         await process.ask(b"three")
-    assert (await process.ask(b"four")).startswith(b"four ")
+    assert (await process.ask(b"four")).startswith(b"{four ")
     await process.aclose()
 
 
-async def test_an_answer_is_bounded(spec: ProcessSpec) -> None:
+async def test_an_answer_is_bounded(spec: ProcessSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line without end is a failure, not a growing buffer."""
-    process = Persistent(spec, limit=100_000, answers=any_line)
+    monkeypatch.setattr("hookline.runners.persistent.LINE_LIMIT", 100_000)
+    process = Persistent(spec)
 
     with pytest.raises(HookFailed):
         await process.ask(b"long")
-    assert (await process.ask(b"short")).startswith(b"short ")
+    assert (await process.ask(b"short")).startswith(b"{short ")
     await process.aclose()
 
 
@@ -122,7 +119,7 @@ async def test_one_that_cannot_live_is_not_started_again_and_again() -> None:
 
 async def test_a_closed_one_answers_nothing(spec: ProcessSpec) -> None:
     """Closing ends the process."""
-    process = Persistent(spec, answers=any_line)
+    process = Persistent(spec)
     pid = int((await process.ask(b"a")).split()[1])
 
     await process.aclose()

@@ -36,8 +36,7 @@ require("agent-hooks")
 
 from agent_hooks import AgentContextBuilder, InterceptionEmitter
 
-_TIMEOUT = 600.0
-"""Seconds for a whole emission; the emitter has limits of its own for interceptors and resolver."""
+_TIMEOUT = 600.0  # seconds for a whole emission; the emitter has limits of its own for interceptors and resolver
 _FINISH = MappingProxyType({"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"})
 
 
@@ -144,8 +143,7 @@ class _Point(NamedTuple):
     method: str
     arguments: Callable[[Any], dict[str, Any]]
     changes: Mapping[tuple[str, ...], Callable[[Any], Reply]] = MappingProxyType({})
-    ends: bool = True
-    """Whether the whole run ends if the step is denied."""
+    ends: bool = True  # whether the whole run ends if the step is denied
 
 
 _POINTS: dict[type[Event], _Point] = {

@@ -26,8 +26,7 @@ _RUNS_ELSEWHERE = (
 )  # fmt: skip
 """Tools that run on the model provider's side: there is nothing here to stop."""
 _GUARDS = "_hookline_guards"
-_HANDLED = "_function_tool_default_failure_handled"
-"""Where the SDK notes that it made a text of what a tool raised."""
+_HANDLED = "_function_tool_default_failure_handled"  # where the SDK notes that it made a text of what a tool raised
 _PASSED_ON = frozenset({"on_handoff", "on_tool_start", "on_tool_end", "on_llm_start", "on_llm_end"})
 """What an agent's own hooks are told as the SDK tells it."""
 _MCP_FAILED = "_hookline_mcp_failed"
@@ -54,8 +53,6 @@ class _Guard:
         self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
         self._copies: dict[int, tuple[Any, Any]] = {}
         self._records: dict[tuple[int, int], HandoverRuns] = {}
-
-    # -- copies of agents and tools ------------------------------------------------------------------------------
 
     def agent(self, agent: agents.Agent[Any]) -> Any:
         """The guarded copy of an agent; agents may hand off to each other in a circle."""
@@ -132,8 +129,6 @@ class _Guard:
         setattr(invoke, _GUARDS, (self, *getattr(original, _GUARDS, ())))
         return invoke
 
-    # -- runs ----------------------------------------------------------------------------------------------------
-
     def record(self, context: Any) -> HandoverRuns:
         """The run a context belongs to.
 
@@ -193,8 +188,6 @@ class _Guard:
         if run.stopped is not None and _by_name(agent):
             raise RunStopped(run.stopped)
         return run
-
-    # -- tool calls ----------------------------------------------------------------------------------------------
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
         run = self.record(context).run_of(context.agent.name if context.agent is not None else "")

@@ -100,9 +100,6 @@ def done(step: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a step that waits for nothing waited")
 
 
-# -- values, as events and models have them ---------------------------------------------------------------------------
-
-
 def plain(value: Any) -> Any:
     """The value as JSON has it: models and dataclasses become objects, what has no JSON form becomes its text."""
     if type(value) is dict:  # as most often
@@ -177,8 +174,6 @@ class CallResult(msgspec.Struct, frozen=True):
 
 _AS_IT_IS = CallResult()
 
-# -- runs, and which of them is calling a tool here and now ------------------------------------------------------------
-
 
 class AgentRun:
     """One run of one agent: who it is, what its model has yet to be told, and whether it has to end.
@@ -239,8 +234,6 @@ class AgentRun:
         if verdict.stop and self.stopped is None:
             self.stopped = verdict.stop_reason or "a hook stopped the agent"
         return verdict
-
-    # -- its steps -----------------------------------------------------------------------------------------------
 
     async def begin(self, prompt: Any, *, resumed: bool = False, model: str | None = None) -> bool:
         """Whether the run may start and its prompt reach the model.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,8 +28,7 @@ from hookline.runners.persistent import Persistent
 if TYPE_CHECKING:
     from hookline.runners.warm import WarmPython
 
-FIRST_LINE = 4096
-"""How long the line that says `{"async": true}` may be."""
+FIRST_LINE = 4096  # how long the line that says `{"async": true}` may be
 
 
 class CommandRunner:
@@ -122,20 +122,17 @@ class _CommandRun:
 
     async def first_part(self) -> RunnerResult | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
-        # a file for exports that will not be read: a hook that writes some must not fail for want of one
-        wanted = spec_of(self.event).env_file and "CLAUDE_ENV_FILE" not in self.ctx.env
-        env_file = new_env_file() if wanted else None
-        try:
+        with ExitStack() as cleanup:
+            env_file = None
+            if spec_of(self.event).env_file and "CLAUDE_ENV_FILE" not in self.ctx.env:
+                env_file = new_env_file()  # what is exported is not read: a hook must not fail for want of a file
+                cleanup.callback(env_file.unlink, missing_ok=True)
             process = await self._start(env_file)
             finished = await process.finish()
-            if finished is not None:
-                self.check_again()
-        except BaseException:
-            _remove(env_file)
-            raise
-        if finished is None:
-            return background(self._second_part(process, env_file), async_timeout(bytes(self.first_line)))
-        _remove(env_file)
+            if finished is None:
+                late = self._second_part(process, cleanup.pop_all())
+                return background(late, async_timeout(bytes(self.first_line)))
+        self.check_again()
         if self.skip and finished.exit_code == 0:  # it was waited for because it fails closed, and it did not fail
             return background(_done(self._answer(finished)))
         return self._answer(finished)
@@ -158,11 +155,9 @@ class _CommandRun:
             return late
         return answer
 
-    async def _second_part(self, process: Process, env_file: Path | None) -> RunnerResult:
-        try:
+    async def _second_part(self, process: Process, cleanup: ExitStack) -> RunnerResult:
+        with cleanup:
             finished = await process.finish()
-        finally:
-            _remove(env_file)
         assert finished is not None
         self.check_again()
         return self._answer(finished)
@@ -224,9 +219,6 @@ def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tup
     return (spec, None) if found is None else (msgspec.structs.replace(spec, argv=found[0]), found[1])
 
 
-# ---- what to start
-
-
 def argv_of(action: Command, ctx: Context) -> tuple[str, ...]:
     """The program and its arguments: the shell's, or with `args` the command's own, filled in element by element."""
     if action.args is not None:
@@ -246,11 +238,6 @@ async def _done(ran: RunnerResult) -> RunnerResult:
     return ran
 
 
-def _remove(path: Path | None) -> None:
-    if path is not None:
-        path.unlink(missing_ok=True)
-
-
 class _Teller:
     """Passes on what is printed while it is printed, whole characters only."""
 
@@ -263,9 +250,6 @@ class _Teller:
         text = self.decoders[stream].decode(data)
         if text:
             self.ctx.progress(stream, text)
-
-
-# ---- its environment
 
 
 def given(action: Command) -> dict[str, str]:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 MOST_BYTES = 10 * 1024 * 1024
-#: characters of an unreadable answer that are told with the failure
-MOST_TOLD = 2000
+MOST_TOLD = 2000  # characters of an unreadable answer that are told with the failure
 Headers = dict[str, str]
 _HEADERS: Headers = {"Content-Type": "application/json", "Accept": "application/json, text/plain, */*"}
 

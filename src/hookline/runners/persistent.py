@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from typing import Self
 
 import msgspec
 
 from hookline.core.wire.strict import ANSWERING
 from hookline.errors import HookFailed
 from hookline.processes.pipes import Process, Stream, start_process
-from hookline.processes.spawn import Child, ProcessSpec, not_started
+from hookline.processes.spawn import ProcessSpec, not_started
 
-LINE_LIMIT = 10_000_000
-"""Bytes of one answer, and of what is kept of stderr."""
+LINE_LIMIT = 10_000_000  # bytes of one answer, and of what is kept of stderr
 log: logging.Logger = logging.getLogger("hookline.command")
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
@@ -37,13 +36,71 @@ def is_answer(line: bytes) -> bool:
     return not said or not ANSWERING.isdisjoint(said)
 
 
-class Persistent:
-    """One process that stays; `answers` tells its answers from what else it prints."""
+class _Live:
+    """A started process and the line it is about to say."""
 
-    def __init__(
-        self, spec: ProcessSpec, *, limit: int = LINE_LIMIT, answers: Callable[[bytes], bool] = is_answer
-    ) -> None:
-        self._spec, self._limit, self._answers = spec, limit, answers
+    process: Process
+    _task: asyncio.Task[object]
+
+    def __init__(self) -> None:
+        self._heard, self._unasked, self._errors = bytearray(), bytearray(), bytearray()
+        self._line: asyncio.Future[bytes] | None = None
+
+    async def start(self, spec: ProcessSpec) -> Self:
+        self.process = await start_process(spec, limit=LINE_LIMIT, on_output=self._printed, keep_stdin=True)
+        self._task = asyncio.create_task(self.process.finish())
+        self._task.add_done_callback(self._died)
+        return self
+
+    @property
+    def ended(self) -> bool:
+        return self._task.done() or self.process.child.exit.done()
+
+    async def ask(self, line: bytes) -> bytes:
+        if self._unasked:
+            raise HookFailed("printed a line that was not asked for", stdout=self._unasked.decode("utf-8", "replace"))
+        self._line = asyncio.get_running_loop().create_future()
+        self._errors.clear()
+        self.process.stdin.write(line + b"\n")
+        return await self._line
+
+    def _printed(self, stream: Stream, data: bytes) -> None:
+        self.process.printed.forget()
+        if stream == "stderr":
+            self._errors += data[: LINE_LIMIT - len(self._errors)]
+            return
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in map(bytes, lines):
+            if not is_answer(line):
+                said = line.decode("utf-8", "replace")
+                log.warning("process %d printed what is not an answer: %.200s", self.process.child.pid, said)
+            elif self._line is not None and not self._line.done():
+                self._line.set_result(line)
+            else:
+                self._unasked += line[: LINE_LIMIT - len(self._unasked)] + b"\n"
+        if len(self._heard) > LINE_LIMIT:
+            self._fail(f"printed a line of more than {LINE_LIMIT:,} bytes")
+
+    def _fail(self, problem: str) -> None:
+        if self._line is not None and not self._line.done():
+            self._line.set_exception(HookFailed(problem, stderr=self._errors.decode("utf-8", "replace")))
+
+    def _died(self, task: asyncio.Task[object]) -> None:
+        exit_ = self.process.child.exit
+        self._fail(f"ended without an answer (exit code {exit_.result() if exit_.done() else None})")
+        if not task.cancelled():
+            task.exception()
+
+    async def end(self) -> None:
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+
+
+class Persistent:
+    """One process that stays."""
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        self._spec = spec
         self._turn = asyncio.Lock()
         self._live: _Live | None = None
         self._failures, self._not_before, self._closed = 0, 0.0, False
@@ -74,7 +131,7 @@ class Persistent:
             self._note_failure()
         await asyncio.sleep(max(0.0, self._not_before - asyncio.get_running_loop().time()))
         try:
-            self._live = await _Live.start(self._spec, self._limit, self._answers)
+            self._live = await _Live().start(self._spec)
         except OSError as error:
             self._note_failure()
             raise not_started(self._spec, error) from None
@@ -85,83 +142,9 @@ class Persistent:
         self._failures += 1
         self._not_before = asyncio.get_running_loop().time() + pause
 
-    @property
-    def pid(self) -> int | None:
-        return self._live.child.pid if self._live is not None and not self._live.ended else None
-
     async def aclose(self) -> None:
         """End the process, TERM first, then KILL."""
         self._closed = True
         live, self._live = self._live, None
         if live is not None:
             await live.end()
-
-
-class _Live:
-    """A started process and the line it is about to say."""
-
-    def __init__(self, limit: int, answers: Callable[[bytes], bool]) -> None:
-        self._limit, self._answers = limit, answers
-        self._heard, self._unasked, self._errors = bytearray(), bytearray(), bytearray()
-        self._line: asyncio.Future[bytes] | None = None
-        self._process: Process | None = None
-        self._task: asyncio.Task[object] | None = None
-
-    @classmethod
-    async def start(cls, spec: ProcessSpec, limit: int, answers: Callable[[bytes], bool]) -> _Live:
-        live = cls(limit, answers)
-        live._process = await start_process(spec, limit=limit, on_output=live._printed, keep_stdin=True)
-        live._task = asyncio.create_task(live._process.finish())
-        live._task.add_done_callback(live._died)
-        return live
-
-    @property
-    def child(self) -> Child:
-        assert self._process is not None
-        return self._process.child
-
-    @property
-    def ended(self) -> bool:
-        return self._task is None or self._task.done() or self.child.exit.done()
-
-    async def ask(self, line: bytes) -> bytes:
-        assert self._process is not None
-        if self._unasked:
-            raise HookFailed("printed a line that was not asked for", stdout=self._unasked.decode("utf-8", "replace"))
-        self._line = asyncio.get_running_loop().create_future()
-        self._errors.clear()
-        self._process.stdin.write(line + b"\n")
-        return await self._line
-
-    def _printed(self, stream: Stream, data: bytes) -> None:
-        assert self._process is not None
-        self._process.printed.forget()
-        if stream == "stderr":
-            self._errors += data[: self._limit - len(self._errors)]
-            return
-        *lines, self._heard = (self._heard + data).split(b"\n")
-        for line in map(bytes, lines):
-            if not self._answers(line):
-                said = line.decode("utf-8", "replace")
-                log.warning("process %d printed what is not an answer: %.200s", self.child.pid, said)
-            elif self._line is not None and not self._line.done():
-                self._line.set_result(line)
-            else:
-                self._unasked += line[: self._limit - len(self._unasked)] + b"\n"
-        if len(self._heard) > self._limit:
-            self._fail(f"printed a line of more than {self._limit:,} bytes")
-
-    def _fail(self, problem: str) -> None:
-        if self._line is not None and not self._line.done():
-            self._line.set_exception(HookFailed(problem, stderr=self._errors.decode("utf-8", "replace")))
-
-    def _died(self, task: asyncio.Task[object]) -> None:
-        code = self.child.exit.result() if self.child.exit.done() else None
-        self._fail(f"ended without an answer (exit code {code})")
-        if not task.cancelled():
-            task.exception()
-
-    async def end(self) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait((self._task,))

@@ -34,8 +34,7 @@ from hookline.processes.tree import Group, new_marker
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
 _DESCRIBES = ("initialize", "server/discover", "tools/list")
-_AT_ONCE = 4096
-"""What a pipe that can be written to takes without waiting."""
+_AT_ONCE = 4096  # what a pipe that can be written to takes without waiting
 _GRACE = 2.0
 _LAST_ANSWERS = 10.0
 
@@ -83,8 +82,7 @@ class Gateway:
         self._pins, self._to_client, self._server = pins, to_client, server
         self._judge = Judge(hooks, name, ask_seconds)
         self._open: dict[Id | None, OpenRequest] = {}
-        self.idle: asyncio.Event = asyncio.Event()
-        """Whether every request of the client is answered."""
+        self.idle: asyncio.Event = asyncio.Event()  # whether every request of the client is answered
         self.idle.set()
         self._own = OwnRequests(name)
         self._tools = ToolList(self._own, server.send, pins, name)
@@ -139,8 +137,6 @@ class Gateway:
         if not self._open:
             self.idle.set()
         return gone
-
-    # -- from the client ---------------------------------------------------------------------------------------------
 
     async def from_client(self, message: Message) -> None:
         method, key = message.get("method"), wire.id_of(message)
@@ -222,8 +218,6 @@ class Gateway:
         sent = call.params if is_bare else {**call.params, "arguments": call.judged}
         asked.call, asked.message = call, {**asked.message, "params": sent}
         return None
-
-    # -- from the server ---------------------------------------------------------------------------------------------
 
     async def from_server(self, message: Message) -> None:
         method, key = message.get("method"), wire.id_of(message)

@@ -48,8 +48,7 @@ log: logging.Logger = logging.getLogger("hookline.mcp")
 _KEY = "hookline"
 _SERVER_SECONDS = 600.0
 _MOST_SHOWN = 2_000
-_MOST_QUESTIONS = 30
-"""How often a server may ask something between two requests of the client."""
+_MOST_QUESTIONS = 30  # how often a server may ask something between two requests of the client
 _ELICIT, _SAMPLE = "elicitation/create", "sampling/createMessage"
 _BUSY = ("working", "submitted", "input_required")
 
@@ -104,8 +103,7 @@ class ServerQuestions:
     ) -> None:
         self._judge, self._to_client, self._to_server, self._start = judge, to_client, to_server, start
         self._waiting: dict[Id, Message] = {}
-        self.in_a_row: int = 0
-        """How often the server has asked since the client's last request."""
+        self.in_a_row: int = 0  # how often the server has asked since the client's last request
 
     async def asked(self, id: Id, message: Message) -> None:
         if id in self._waiting:
@@ -289,8 +287,7 @@ class ServerCall(msgspec.Struct, eq=False):
     judged: dict[str, Any]
     notes: tuple[str, ...] = ()
     approved: bool = False
-    by_host: bool = False
-    """Whether the host's own hook has judged it."""
+    by_host: bool = False  # whether the host's own hook has judged it
     started: float = 0.0
 
     @property
@@ -317,8 +314,7 @@ class CallJudge:
     ) -> None:  # fmt: skip
         self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
         self._approvals = PersonalApprovals()
-        self.tasks: dict[Any, ServerCall] = {}
-        """The calls whose result a task will have, by its id."""
+        self.tasks: dict[Any, ServerCall] = {}  # the calls whose result a task will have, by its id
         self.declared: dict[str, Any] = {}
 
     def _about(self, call: ServerCall, given: dict[str, Any]) -> dict[str, Any]:

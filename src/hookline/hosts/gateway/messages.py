@@ -22,10 +22,8 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH = -32020
-MOST_BYTES = 128 * 1024 * 1024
-"""The longest message; a server that sends a longer one is ended."""
-REFUSED = -1
-"""The code with which a client refuses what a server asks of it."""
+MOST_BYTES = 128 * 1024 * 1024  # the longest message; a server that sends a longer one is ended
+REFUSED = -1  # the code with which a client refuses what a server asks of it
 
 
 def read_messages(line: bytes) -> list[Message]:
@@ -113,9 +111,6 @@ def headers_for(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     if method in ("tools/call", "prompts/get", "resources/read"):
         made["mcp-name"] = as_header(params.get("name", params.get("uri", "")))
     return made
-
-
-# -- what a hook put in place of a result ----------------------------------------------------------------------------
 
 
 def replace_result(value: Mapping[str, Any], output: Any, schema: Any) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.messages import Id, Message
 
 log: logging.Logger = logging.getLogger("hookline.mcp")
-INSTRUCTIONS = ""
-"""The name under which the instructions are pinned; a tool cannot have it."""
+INSTRUCTIONS = ""  # the name under which the instructions are pinned; a tool cannot have it
 _LIST_SECONDS = 60.0
 _MOST_PAGES = 100
 _MOST_LISTS = 5
