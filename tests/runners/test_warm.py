@@ -228,6 +228,7 @@ async def test_a_parent_holds_nothing_of_its_runs(pool: WarmPython, script: Path
     for _ in range(20):
         await run(pool, given)
     parent = psutil.Process(pool.parents[0].process.pid)
+    await until(lambda: len(parent.children()) == 1)
     files, memory = parent.num_fds(), parent.memory_info().rss
 
     for _ in range(300):

@@ -112,7 +112,7 @@ def test_the_environment_counts_alike(
 def others() -> list[str]:
     """Other Pythons that hooks may name: those in `HOOKLINE_PYTHONS`, and those on the path."""
     named = os.environ.get("HOOKLINE_PYTHONS", "").split(os.pathsep)
-    found = (shutil.which(f"python3.{minor}") for minor in range(8, 20) if minor != sys.version_info.minor)
+    found = (shutil.which(f"python3.{minor}") for minor in range(11, 20) if minor != sys.version_info.minor)
     return [path for path in dict.fromkeys([*named, *found]) if path and _works(path)]
 
 

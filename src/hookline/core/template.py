@@ -4,7 +4,7 @@ The fork that waits (a spare) takes the request from the socket itself, tells th
 the template forks the next spare, and says how runs end. Requests are short messages with descriptors, so that one
 read gives one message; what is long (an environment) is in a file whose descriptor goes along.
 
-Warm interpreters load this file by its path: it needs nothing but the standard library's C modules, Python 3.8 on.
+Warm interpreters load this file by its path: it needs nothing but the standard library's C modules.
 """
 
 from __future__ import annotations

@@ -119,10 +119,6 @@ class ForkServer:
         self.sock.close()
         self.retired = True
         self._settle()
-        self.lost()
-
-    def lost(self) -> None:
-        """The conversation is over: what runs is on its own."""
 
     def _settle(self) -> None:
         if not self.answered.done() and not self.loop.is_closed():

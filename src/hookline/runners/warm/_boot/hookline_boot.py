@@ -1,11 +1,24 @@
-"""The parts of a warm interpreter: the process that forks, modules imported ahead, and one run from start to end."""
+"""The warm interpreter: a Python that has started up and waits, forking once for every run of a script.
+
+It is run by the interpreter that a hook names, so its state is what that interpreter's start-up makes it. A fork puts
+on the run's descriptors, directory, environment and arguments, makes a fresh `__main__`, runs the script, and lets
+Python end it. Whatever it cannot do exactly (a script that does not compile, a folder, an archive) it leaves to the
+interpreter proper, by `execv`, before anything has happened.
+
+Nothing but the standard library, Python 3.11 on. What is imported here is taken out of `sys.modules` again.
+
+A request is `template`'s: stdin, stdout, stderr, `go` and a file with everything else. A run says its id on `go` and
+waits for one byte there; if it is closed instead, the run is not wanted any more. At its very end it says its exit
+code, for the system takes a while to clear a process away; how a run ended that could not is said by its parent.
+"""
 
 # mypy: ignore-errors
-# It runs in any Python from 3.8 on, and may import next to nothing: no annotations, no pathlib, no contextlib.
+# It may import next to nothing, for a script would find it imported: no annotations, no pathlib, no contextlib.
 
 import atexit
 import builtins
 import gc
+import marshal
 import os
 import sys
 import zipimport
@@ -13,61 +26,48 @@ import zipimport
 import _frozen_importlib_external as external
 import _signal
 import _socket
-import _weakref
-
-HERE = os.path.dirname(__file__)
-CORE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "core")
 
 
-def load(name):
-    """A module of Hookline's, without Hookline."""
-    module = type(sys)("hookline_" + name)
-    loader = external.SourceFileLoader(module.__name__, os.path.join(CORE, name + ".py"))
-    exec(loader.get_code(module.__name__), vars(module))
-    return module
-
-
-template = load("template")
+HERE = os.path.dirname(os.path.abspath(__file__))
+CODE = None  # the script's exit code, once it has one that is simply one
+template = type(sys)("hookline_template")  # a module of Hookline's, without Hookline
+exec(external.SourceFileLoader("hookline_template", HERE + "/../../../core/template.py").get_code(None), vars(template))
 
 
 class Parent(template.Template):
-    """Forks for every run of a script; a run is known by the eight bytes of its request."""
+    """Forks for every run of a script."""
 
     def ended(self, pid, run, status):
-        self.say(b"exited", b"%d" % int.from_bytes(run.data, "big"), b"%d" % status)
-
-    def hello(self, before):
-        """Say which files have made this interpreter what it is."""
-        if sys.implementation.name != "cpython":
-            os._exit(70)
-        self.announce(depends_on(before))
+        say(run.fds[0], b"ended", os.waitstatus_to_exitcode(status))
+        os.close(run.fds[0])
 
     def become(self):
         """Turn into the run of the next request: its `go`, interpreter, path, words, and which word is the script."""
         try:
-            name, fds = self.next_request(8, 5)
+            name, fds = self.next_request(1, 5)
             os.setpgid(0, 0)
-            self.say(b"started", b"%d" % int.from_bytes(name, "big"), b"%d" % os.getpid())
-            self.note(template.TAKEN, name)
+            self.note(template.TAKEN, name, fds[3])
+            say(fds[3], b"begun", self.pid)
             self.requests.close()
             self.to_template.close()
-            fields = template.read_file(fds[4]).split(b"\0")
+            cwd, file, folder, marker, before, words, environ = marshal.loads(template.read_file(fds[4]))
             template.redirect(fds[:3])
             for fd in fds[:3]:
                 os.close(fd)
-            cwd, file, folder, before, count = fields[:5]
-            after = 5 + int(count)
-            show(fields[after])
-            template.replace_environ(fields[after + 1 :])
+            show(marker)
+            template.replace_environ(environ)
             os.chdir(cwd)
-            words = [os.fsdecode(word) for word in fields[5:after]]
-            return fds[3], os.fsdecode(file), os.fsdecode(folder), words, int(before)
+            return fds[3], os.fsdecode(file), os.fsdecode(folder), [os.fsdecode(word) for word in words], before
         except BaseException:
             os._exit(126)
 
 
-def start(fd):
-    return Parent(_socket.socket(fileno=fd))
+def say(go, word, number):
+    """Tell the owner of a run; one that has gone, or knows already, does not hear it."""
+    try:
+        os.write(go, b"%b %d\n" % (word, number))
+    except OSError:
+        pass
 
 
 def show(marker):
@@ -101,7 +101,7 @@ AHEAD = (
 ).split()
 
 
-class Ahead:
+class Hidden:
     """Modules imported ahead of time and hidden until the script imports them."""
 
     def __init__(self):
@@ -112,24 +112,21 @@ class Ahead:
 
     def load(self):
         original = builtins.__import__
-        builtins.__import__ = self._recording(original)
-        try:
-            for name in AHEAD:
-                original(name)
-        finally:
-            builtins.__import__ = original
-
-    def _recording(self, original):
-        """An `__import__` that notes which module needs which."""
 
         def importing(name, globals=None, locals=None, fromlist=(), level=0):
+            """Notes which module needs which."""
             module = original(name, globals, locals, fromlist, level)
             importer = (globals or {}).get("__name__")
             if importer is not None:
                 self.needs.setdefault(importer, []).extend(named(name, globals, fromlist, level))
             return module
 
-        return importing
+        builtins.__import__ = importing
+        try:
+            for name in AHEAD:
+                original(name)
+        finally:
+            builtins.__import__ = original
 
     def hide(self, before):
         """Make `sys.modules` look as it did `before`, also the attributes that submodules leave on their packages."""
@@ -196,6 +193,9 @@ class Ahead:
                 setattr(holder, last, given[one])
 
 
+HIDDEN = Hidden()
+
+
 def named(name, globals, fromlist, level):
     """The full names of the modules that an import statement names."""
     if level:
@@ -204,10 +204,7 @@ def named(name, globals, fromlist, level):
         name = base + "." + name if name else base
     parts = name.split(".")
     names = [".".join(parts[: count + 1]) for count in range(len(parts))]
-    for one in fromlist or ():
-        if name + "." + one in sys.modules:
-            names.append(name + "." + one)
-    return names
+    return names + [name + "." + one for one in fromlist or () if name + "." + one in sys.modules]
 
 
 def shadowed(names):
@@ -232,25 +229,18 @@ def files_in(entry):
 
 # -- one run: a fresh `__main__` before the script, and Python's own way of ending after it --------------------------
 
-REPORT = 250  # where a run says its exit code: out of the way of the script's own descriptors
-REPORTER = []
+GO = 250  # where a run says its exit code: out of the way of the script's own descriptors
 
 
 def prepare(go, file, folder, words, before):
     """Set `sys` and a fresh `__main__` as for a newly started interpreter; the code to run, and where."""
     script = words[before]
-    sys.argv = words[before:]
-    if hasattr(sys, "orig_argv"):
-        sys.orig_argv = words
-    full = script if sys.version_info < (3, 9) or script.startswith("/") else os.path.join(os.getcwd(), script)
+    sys.argv, sys.orig_argv = words[before:], words
+    full = script if script.startswith("/") else os.path.join(os.getcwd(), script)
     loader, code = compiled(full)
     if not os.read(go, 1):
         os._exit(0)  # the run is not wanted any more
-    try:
-        os.dup2(go, REPORT, inheritable=False)
-        REPORTER.append(os.getpid())
-    except OSError:
-        pass
+    os.dup2(go, GO, inheritable=False)
     os.close(go)
     if code is None:
         os.execv(file, words)
@@ -297,7 +287,7 @@ def deepen():
 
 def own(traceback):
     """A traceback from the script's first frame on."""
-    while traceback is not None and os.path.dirname(traceback.tb_frame.f_code.co_filename) == HERE:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(HERE):
         traceback = traceback.tb_next
     return traceback
 
@@ -333,50 +323,47 @@ def asked_for(exit):
     raise exit
 
 
-def finish(code, started_with):
-    """End as Python ends: exit functions, flushing, the script's modules taken apart, flushing again.
+STARTED_WITH = {}  # the modules that were there before the script
 
-    Where threads are left, or stdout cannot be written, Python itself does all that, which takes a millisecond longer.
+
+class Moment:
+    """What is done when Python, while it ends, lets go of this object."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def __del__(self):
+        self.work()
+
+
+def shorten():
+    """The last exit function. Python takes the script's modules apart; all others go with the process.
+
+    Where stdout cannot be written, or the exit code is not simply one, Python does all of it, a millisecond longer.
     """
-    threading = sys.modules.get("threading")
-    if threading is not None and (threading.active_count() > 1 or getattr(threading, "_threading_atexits", None)):
-        leave(code)
-    try:
-        sys.modules.get("atexit", atexit)._run_exitfuncs()  # before 3.10 each import of it has a list of its own
-    except BaseException:
-        pass  # before 3.10 the last error is raised again, after having been printed
-    if not flush():
-        leave(code)
-    gc.collect()
-    take_apart(started_with)
+    if CODE is not None and (flush() or CODE < 0):
+        sys.__interactivehook__ = Moment(forget)  # the last thing that goes before modules are taken apart
+        sys._hookline = Moment(leave)  # and the first thing that goes when all modules but `sys` have been
+
+
+def forget():
+    """Have Python see none of the modules that were there before the script."""
+    for name in [name for name, module in sys.modules.items() if STARTED_WITH.get(name) is module]:
+        del sys.modules[name]
+
+
+def leave():
+    """End the process, with its last words, and by a signal, if it was one."""
     flush()
-    if code >= 0:
-        report(code)
-        os._exit(code)
-    leave(code)
-
-
-def leave(code):
-    """Let Python end; by a signal, if it was one."""
-    if code >= 0:
-        sys.exit(code)
-    _signal.signal(-code, _signal.SIG_DFL)
-    os.kill(os.getpid(), -code)
-
-
-def report(code):
-    """Say how the run ends, unless this is a fork that the script made."""
-    if REPORTER != [os.getpid()]:
-        return
-    try:
-        for fd in (0, 1, 2):
+    if CODE < 0:
+        os.kill(os.getpid(), -CODE)  # Python has put the signal's usual effect back
+    for fd in (0, 1, 2):
+        try:
             os.close(fd)
-    except OSError:
-        pass
-    try:
-        os.write(REPORT, b"%d\n" % code)
-    except OSError:
-        pass
+        except OSError:
+            pass
+    say(GO, b"ended", CODE)
+    os._exit(CODE)
 
 
 def flush():
@@ -392,36 +379,50 @@ def flush():
     return heard
 
 
-def take_apart(started_with):
-    """Let go of the script's modules in Python's order, so that finalisers run; the rest goes with the process."""
-    for name in ("path", "argv", "last_type", "last_value", "last_traceback", "path_hooks", "meta_path"):
-        setattr(sys, name, None)
-    if hasattr(sys, "last_exc"):
-        sys.last_exc = None
-    for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, name, getattr(sys, "__" + name + "__", None))
-    names = [name for name, module in sys.modules.items() if started_with.get(name) is not module]
-    if "__main__" in names:  # the first that Python makes, so the last that it takes apart
-        names.remove("__main__")
-        names.insert(0, "__main__")
-    references = []
-    for name in names:
+# -- the process that forks, and from `become` on a run ---------------------------------------------------------------
+
+REHEARSAL = """
+import json, sys
+class A:
+    def f(self, x, *y, z=1, **k):
         try:
-            references.append(_weakref.ref(sys.modules[name]))
-        except TypeError:
-            pass
-        sys.modules[name] = None
-    for name in names:
-        del sys.modules[name]
+            for i in range(3):
+                if x.get("tool_input", {}).get("command", "") == f"{i}": print("a", file=sys.stderr)
+        except (KeyError, ValueError) as error:
+            return [x for x in y if x] + [lambda: z]
+        with open("x") as f: data = json.load(f)
+        while not data or z in data: break
+        else: return {**k, "a": (1, 2.0, None, True)}
+if __name__ == "__main__": sys.exit(A().f({}))
+"""
+
+
+def rehearse():
+    """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
+    compile(REHEARSAL, "<rehearsal>", "exec")
+    json = HIDDEN.modules.get("json")
+    if json is not None:
+        json.loads(json.dumps({"a": ["b", 1, 2.5, None, True]}))
+    shadowed({""})
+
+
+def serve(before):
+    """Fork for every run; only a fork returns: the code to run, and where."""
+    if sys.version_info < (3, 11) or sys.implementation.name != "cpython":
+        os._exit(70)
+    HIDDEN.load()
+    HIDDEN.hide(before)
+    sys.path_importer_cache.pop(sys.path[0], None)
+    STARTED_WITH.update({**HIDDEN.modules, **sys.modules})
+    parent = Parent(_socket.socket(fileno=int(sys.argv.pop())))
+    parent.announce(depends_on(before))
+    atexit.register(shorten)
+    os.register_at_fork(after_in_child=lambda: os.closerange(GO, GO + 1))  # what a script forks is not the run
     gc.collect()
-    for reference in reversed(references):
-        module = reference()
-        if module is not None:
-            empty(vars(module))
-
-
-def empty(names):
-    for private in (True, False):
-        for name in list(names):
-            if (name[:1] == "_" and name[1:2] != "_") is private and name != "__builtins__":
-                names[name] = None
+    gc.freeze()  # a fork neither walks nor copies what was there before it
+    parent.serve()
+    if not template.is_waiting(parent.requests):
+        rehearse()
+    HIDDEN.offer()
+    deepen()
+    return prepare(*parent.become())
