@@ -5,78 +5,107 @@ asked: PermissionRequest hooks, all of them, then the host; without a host the a
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
-
+from hookline.agent import hook_messages
 from hookline.agent.hook_messages import hook_name
-from hookline.agent.messages import ToolUse, TurnEnd, fail_turn
+from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, fail_turn
 from hookline.agent.session.session import Conversation, PermissionQuestion, as_asked
-from hookline.agent.tools import Tool
+from hookline.agent.tools import Tool, ToolResult, failure
 from hookline.core.engine import Verdict
 from hookline.core.engine.engine import ask_people
+from hookline.core.hooks.condition import ALIASES
 from hookline.errors import ToolInputInvalid
 from hookline.events import Notification, PermissionDenied, PermissionRequest
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.replies import Decision, Reply, allow, deny
 
-#: seconds without an answer after which the user is notified that a call waits
-PATIENCE = 6.0
+PATIENCE = 6.0  # seconds without an answer after which the user is notified that a call waits
 
 
-class Authorization(Struct, frozen=True, kw_only=True):
-    """The input to run with, or none and why; `ending` if the answer ends the turn."""
+@dataclass
+class PendingCall:
+    """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
 
-    input: dict[str, Any] | None = None
-    why: str = ""
-    reminders: tuple[str, ...] = ()
+    conversation: Conversation
+    use: ToolUse
+    result: ToolResult | None = None
+    reminders: list[str] = field(default_factory=list)
     ending: TurnEnd | None = None
+    deferred: bool = False
+
+    @property
+    def output(self) -> ToolOutput:
+        result = self.result or failure(hook_messages.INTERRUPTED)
+        return ToolOutput(self.use.id, result.content, result.is_error)
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool it is about, also by its other name."""
+        tools, name = self.conversation.tool_set, self.use.name
+        return tools.get(name) or tools.get(ALIASES.get(name, ""))
+
+    def refuse(self, text: str) -> None:
+        """Answer with why the call was not made."""
+        self.result = failure(text)
+
+    def remind_of_context(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks want it to know."""
+        if verdict.context:
+            texts = [self.conversation.bounded(text) for text in verdict.context]
+            self.reminders.append(hook_messages.additional_context(verdict.event, texts))
+
+    def heed(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks object to and what they want it to know."""
+        if verdict.decision is Decision.DENY:
+            self.reminders.append(hook_messages.objection(verdict))
+        self.remind_of_context(verdict)
+
+    def stop(self, verdict: Verdict) -> None:
+        """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
+        self.ending = TurnEnd(reason="hook_stopped", text="")
+        self.reminders.append(hook_messages.reminder_of_stop(verdict))
 
 
-async def may_run(
-    conversation: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], verdict: Verdict
-) -> Authorization:
-    """Whether a call that hooks let pass may run, and with which input."""
+async def authorize(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+    """The input with which a call that hooks let pass may run; if it may not, the call is answered with why."""
+    conversation = call.conversation
     line = str(given.get("command") or given.get("pattern") or "")
     permission = await run_off_loop([line], lambda: conversation.permission_of(tool, given, verdict), disk=True)
     if permission.behaviour == "allow":
-        return Authorization(input=given)
+        return given
     if permission.behaviour == "deny":
-        return await _denied(conversation, tool, use, given, permission)
+        await _deny(call, tool, given, permission)
+        return None
     by_hook = permission.reason_type == "hook"
     confirm = f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
-    reason = verdict.reply.reason or confirm if by_hook else permission.reason
     ask = PermissionQuestion(
-        tool_name=tool.name, input=given, tool_use_id=use.id, agent_id=conversation.agent_id,
-        suggestions=suggestions(tool.name, as_asked(tool, given)), reason=reason, reason_type=permission.reason_type,
+        tool_name=tool.name, input=given, tool_use_id=call.use.id, agent_id=conversation.agent_id,
+        suggestions=suggestions(tool.name, as_asked(tool, given)), reason_type=permission.reason_type,
+        reason=verdict.reply.reason or confirm if by_hook else permission.reason,
     )  # fmt: skip
-    alone = by_hook and conversation.session.policy.can_use_tool is None  # FACTS.md §3: ask_then_permreq
+    if by_hook and conversation.session.policy.can_use_tool is None:  # FACTS.md §3: ask_then_permreq
+        said = await ask_people(conversation.session.hooks, verdict)
+        return _answer(call, tool, ask, said if isinstance(said, Reply) else None)
     # All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked: a host
     # that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
-    reply = None if alone else await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask)
-    if alone:
-        said = await ask_people(conversation.session.hooks, verdict)
-        reply = said if isinstance(said, Reply) else None
-    return _answered(conversation, tool, use, ask, reply)
+    return _answer(call, tool, ask, await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask))
 
 
-async def _denied(
-    conversation: Conversation, tool: Tool, use: ToolUse, given: dict[str, Any], permission: Permission
-) -> Authorization:
+async def _deny(call: PendingCall, tool: Tool, given: dict[str, Any], permission: Permission) -> None:
     """A rule or the mode says no; PermissionDenied is for the mode's own refusals, as in Claude Code."""
     command = as_asked(tool, given).get("command") if permission.reason_type == "rule" else None
     what = f"{tool.name} with `{command}`" if isinstance(command, str) else tool.name
-    why = f"Permission to use {what} was denied: {permission.reason}"
-    _note(conversation, use, given, why, permission.reason_type)
-    if permission.reason_type != "mode" or conversation.session.policy.mode is Mode.DONT_ASK:
-        return Authorization(why=why)
-    verdict = await conversation.fire(
-        PermissionDenied, tool_name=tool.name, tool_input=given, tool_use_id=use.id, reason=permission.reason
+    _refuse(call, given, f"Permission to use {what} was denied: {permission.reason}", permission.reason_type)
+    if permission.reason_type != "mode" or call.conversation.session.policy.mode is Mode.DONT_ASK:
+        return
+    verdict = await call.conversation.fire(
+        PermissionDenied, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id, reason=permission.reason
     )
-    retry = verdict.reply.specific is not None and verdict.reply.specific.retry
-    told = ("The PermissionDenied hook indicated you may retry this tool call.",) if retry else ()
-    return Authorization(why=why, reminders=told)
+    if verdict.reply.specific is not None and verdict.reply.specific.retry:
+        call.reminders.append("The PermissionDenied hook indicated you may retry this tool call.")
 
 
 async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
@@ -120,30 +149,30 @@ async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Rep
     return allow() if said else deny("The user did not permit this call.")
 
 
-def _answered(
-    conversation: Conversation, tool: Tool, use: ToolUse, ask: PermissionQuestion, reply: Reply | None
-) -> Authorization:
+def _answer(call: PendingCall, tool: Tool, ask: PermissionQuestion, reply: Reply | None) -> dict[str, Any] | None:
     """What an answer means; no answer is no."""
+    session = call.conversation.session
+    more = reply.specific if reply is not None else None
     if reply is not None and reply.decision is Decision.ALLOW and not reply.stop:
-        if reply.specific is not None and reply.specific.updated_permissions:
-            for problem in conversation.session.policy.update(reply.specific.updated_permissions):
-                conversation.session.output.inform(problem, level="warning")
+        for problem in session.policy.update(more.updated_permissions) if more and more.updated_permissions else ():
+            session.output.inform(problem, level="warning")
         try:
-            return Authorization(input=ask.input if reply.input is None else tool.rewritten(reply.input))
+            return ask.input if reply.input is None else tool.rewritten(reply.input)
         except ToolInputInvalid as problem:
-            return Authorization(why=f"the input that was permitted for {tool.name} failed validation: {problem}")
+            call.refuse(f"the input that was permitted for {tool.name} failed validation: {problem}")
+            return None
     ungiven = f"This call of {ask.tool_name} needs permission, which was not given: {ask.reason}"
     why = (reply.reason if reply else "") or (ask.reason if ask.reason_type == "hook" else ungiven)
-    _note(conversation, use, ask.input, why, ask.reason_type)
-    ending = None
-    if reply is not None and reply.specific is not None and reply.specific.interrupt:
-        ending = fail_turn("aborted_tools", why)
+    _refuse(call, ask.input, why, ask.reason_type)
+    if more is not None and more.interrupt:
+        call.ending = fail_turn("aborted_tools", why)
     elif reply is not None and reply.stop:
-        ending = TurnEnd(reason="hook_stopped", text="")
-    return Authorization(why=why, ending=ending)
+        call.ending = TurnEnd(reason="hook_stopped", text="")
+    return None
 
 
-def _note(conversation: Conversation, use: ToolUse, given: dict[str, Any], why: str, reason_type: str) -> None:
-    row = {"tool_name": use.name, "tool_use_id": use.id}
-    conversation.session.denials.append({**row, "tool_input": given})
-    conversation.session.output.system("permission_denied", **row, decision_reason_type=reason_type, message=why)
+def _refuse(call: PendingCall, given: dict[str, Any], why: str, reason_type: str) -> None:
+    call.refuse(why)
+    row = {"tool_name": call.use.name, "tool_use_id": call.use.id}
+    call.conversation.session.denials.append({**row, "tool_input": given})
+    call.conversation.session.output.system("permission_denied", **row, decision_reason_type=reason_type, message=why)

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -34,10 +34,10 @@ from hookline.errors import ConfigError, TranscriptError
 from hookline.events import ConfigChange
 from hookline.guards.permissions import Rules, read_rules, removed_tools
 from hookline.runners.command import new_env_file
-from hookline.settings import parse_hooks
+from hookline.settings import LoadedSettings, parse_hooks
 from hookline.settings.files import Problem
 from hookline.settings.hook_names import with_free_names
-from hookline.settings.sources import SettingsSource
+from hookline.settings.sources import SettingsFolders, SettingsSource
 from hookline.settings.trust.store import Policy as Trusting
 from hookline.settings.watcher import signature
 
@@ -46,17 +46,13 @@ NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024
 NO_AGENT = AgentDefinition(name="")
-LAST_MOMENT = 0.25
-"""Seconds that hooks in the background are given when the work is over: enough to have begun, not to hold it up."""
-#: seconds between two looks at the settings files, and what each kind is called in a ConfigChange event
-INTERVAL = 0.5
-SOURCES = {
-    "user": "user_settings",
-    "project": "project_settings",
-    "local": "local_settings",
-    "managed": "policy_settings",
-}
+LAST_MOMENT = 0.25  # seconds that hooks in the background are given to have begun when the work is over
+INTERVAL = 0.5  # seconds between two looks at the settings files
+#: what each kind of settings file is called in a ConfigChange event
+SOURCES = {"user": "user_settings", "project": "project_settings", "local": "local_settings",
+           "managed": "policy_settings"}  # fmt: skip
 SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
+HooksFor: TypeAlias = Callable[[Mapping[str, str]], Hooks]  # makes the hooks of a run for the environment they will see
 
 
 @dataclass
@@ -66,20 +62,18 @@ class AgentBundle:
     agent: Agent
     hooks: Hooks
     servers: McpServers | None = None
-    #: what the variables that settings state were before this run
-    before: dict[str, str | None] = field(default_factory=dict)
-    files: list[Path] = field(default_factory=list)
+    ending: ExitStack = field(default_factory=ExitStack)
 
     @property
     def output_style(self) -> str:
         """The `outputStyle` of the settings, by name."""
-        stated = self.hooks.settings.loaded.raw.get("outputStyle") if self.hooks.settings else None
+        stated = _settings(self.hooks).raw.get("outputStyle")
         return stated if isinstance(stated, str) and stated else "default"
 
     def write_init_message(self) -> None:
         """The first message: where, with what, under which rules."""
         session = self.agent.session
-        plugins = self.hooks.settings.loaded.plugins if self.hooks.settings else {}
+        plugins = _settings(self.hooks).plugins.items()
         self.agent.output.system(
             "init",
             cwd=session.project_dir,
@@ -92,7 +86,7 @@ class AgentBundle:
             agents=list(session.agents),
             skills=[skill.name for skill in session.skills.values() if skill.kind == "skill"],
             output_style=self.output_style,
-            plugins=[{"name": name.partition("@")[0], "path": path, "source": name} for name, path in plugins.items()],
+            plugins=[{"name": name.partition("@")[0], "path": path, "source": name} for name, path in plugins],
             claude_code_version=CLAUDE_CODE_VERSION,
         )
 
@@ -110,13 +104,15 @@ class AgentBundle:
         close = getattr(self.agent.session.model, "aclose", None)
         if close is not None:
             await close()
-        restore_environ(self.before)
-        for path in self.files:
-            path.unlink(missing_ok=True)
+        self.ending.close()
 
 
-HooksFor = Callable[[Mapping[str, str]], Hooks]
-"""Makes the hooks of a run for the environment they will see."""
+def _settings(hooks: Hooks) -> LoadedSettings:
+    """What the settings files say; hooks that were made from none have none."""
+    if hooks.settings is not None:
+        return hooks.settings.loaded
+    config, none = Path("~/.claude").expanduser(), Path()
+    return LoadedSettings(places=SettingsFolders(project_dir=none, home=none, config_dir=config, managed=none))
 
 
 async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundle:
@@ -130,30 +126,27 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundl
         from hookline.records.audit.log import AuditLog
 
         hooks.observe(AuditLog(options.audit), inline=True)
-    before = set_environ(hooks.settings.loaded.env if hooks.settings else {})  # keys, endpoints, retries
-    try:
+    with ExitStack() as ending:
+        ending.callback(env_file.unlink, missing_ok=True)
+        ending.enter_context(_environ(_settings(hooks).env))  # keys, endpoints, retries
         made = await _make_agent(options, cwd, hooks)
-    except BaseException:
-        restore_environ(before)
-        raise
-    made.agent.conversation.state.env_files.append(env_file)
-    made.before, made.files = before, [env_file]
+        made.agent.conversation.state.env_files.append(env_file)
+        made.ending = ending.pop_all()
     return made
 
 
-def set_environ(variables: Mapping[str, str]) -> dict[str, str | None]:
-    """Put variables that settings state into the process's environment, where SDKs and TLS look; what was there."""
+@contextmanager
+def _environ(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that settings state are for a while in the process's environment, where SDKs and TLS look."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
-    return before
-
-
-def restore_environ(before: Mapping[str, str | None]) -> None:
-    """The run is over: the environment is as it was."""
-    for name, value in before.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundle:
@@ -161,7 +154,7 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundl
     itself = session_agent(options, agents)
     # the model of the flag, else of `--agent`, else of the settings, else the default
     own = itself.model if itself.model != "inherit" else ""
-    model = choose(options.model or own or (hooks.settings.loaded.model if hooks.settings else None) or "")
+    model = choose(options.model or own or _settings(hooks).model or "")
     if options.max_budget_usd is not None and not has_price(model.name):
         why = f"the price of model `{model.name}` is not known, so no budget can be kept; use --max-turns"
         raise ConfigError("--max-budget-usd", why)
@@ -219,8 +212,7 @@ def settings_hooks(
         on_problem=on_problem,
         env=env,
     )
-    assert hooks.settings is not None
-    loaded = hooks.settings.loaded
+    loaded = _settings(hooks)
     broken = [problem for file in loaded.broken if file.source.kind == "flag" for problem in file.problems]
     unknown = [problem for problem in loaded.source_problems if problem.where == "--setting-sources"]
     for problem in (*unknown, *broken):
@@ -245,11 +237,9 @@ def thinking(options: RunOptions, model: Model) -> dict[str, Any] | None:
 
 def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ...], str]:
     """Rules, working folders and the mode of settings and flags together."""
-    rows = hooks.settings.loaded.permissions if hooks.settings else ()
     rules = read_rules({}, allowed=options.allowed_tools, disallowed=options.disallowed_tools)
-    dirs = options.add_dir
-    mode = "default"
-    for row in rows:
+    dirs, mode = options.add_dir, "default"
+    for row in _settings(hooks).permissions:
         rules = rules | read_rules({"allow": row.allow, "ask": row.ask, "deny": row.deny})
         dirs += row.additional_directories
         mode = row.default_mode or mode
@@ -260,14 +250,10 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
 
 def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
     """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
-    files = hooks.settings.loaded.files if hooks.settings and not options.strict_mcp_config else ()
-    refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
-    named = [file for file in files if file.source.kind == "mcp"]
-    found = [file for file in named if file.source.path not in refused]
+    named = [file for file in _settings(hooks).files if file.source.kind == "mcp" and not options.strict_mcp_config]
+    found = [file for file in named if file.source.path not in _settings(hooks).refused]
     for file in (file for file in named if file not in found):
         log.warning("%s is not trusted: its MCP servers are not started; run `hookline trust`", file.source.label)
-    if not found and not options.mcp_config:
-        return None
     configs: dict[str, ServerConfig] = {}
     without = {os.path.realpath(folder) for folder in options.plugin_dir_no_mcp}
     for file in (file for file in found if file.source.root not in without):
@@ -298,20 +284,19 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
     """Agents, skills and commands: the user's, the project's, plugins', and the flag's."""
     if options.bare:
         return {}, {}
-    wanted = options.sources
-    config = hooks.settings.loaded.places.config_dir if hooks.settings else Path("~/.claude").expanduser()
-    own = [(config, "userSettings")] if "user" in wanted else []
+    wanted, settings = options.sources, _settings(hooks)
+    own = [(settings.places.config_dir, "userSettings")] if "user" in wanted else []
     project = [(Path(cwd, ".claude"), "projectSettings")] if "project" in wanted else []
     skills = find_skills([*own, *project])
     agents = find_agents([folder for folder, _ in (*own, *project)])
-    for plugin, folder in (hooks.settings.loaded.plugins if hooks.settings else {}).items():
+    for plugin, folder in settings.plugins.items():
         prefix = f"{plugin.partition('@')[0]}:"
         skills |= find_skills([(Path(folder), "plugin")], prefix)
         agents |= find_agents([Path(folder)], prefix)
-    refused = hooks.settings.loaded.refused if hooks.settings else frozenset()
     # a skill whose file is not trusted allows nothing, such an agent brings neither hooks nor a model of its own
-    skills |= {name: structs.replace(one, allowed=()) for name, one in skills.items() if one.path in refused}
-    agents |= {name: structs.replace(one, hooks={}, model="") for name, one in agents.items() if one.path in refused}
+    no = settings.refused
+    skills |= {name: structs.replace(one, allowed=()) for name, one in skills.items() if one.path in no}
+    agents |= {name: structs.replace(one, hooks={}, model="") for name, one in agents.items() if one.path in no}
     if options.agents:
         try:
             table = msgspec.json.decode(options.agents)
@@ -355,9 +340,7 @@ def resumed(options: RunOptions, cwd: str) -> Path | None:
         with suppress(TranscriptError):
             return latest(cwd)
         return None
-    if options.resume == "":
-        return latest(cwd)
-    return find(options.resume, cwd) if options.resume else None
+    return None if options.resume is None else find(options.resume, cwd) if options.resume else latest(cwd)
 
 
 async def keep_up(made: AgentBundle, options: RunOptions) -> None:
@@ -383,7 +366,7 @@ async def keep_up(made: AgentBundle, options: RunOptions) -> None:
             change = made.hooks.settings.refresh()
             if change is None:
                 continue
-            made.before = set_environ(change.loaded.env) | made.before
+            made.ending.enter_context(_environ(change.loaded.env))
             session = made.agent.session
             session.environ = dict(os.environ)
             session.policy.rules, session.policy.dirs, _ = permissions(options, made.hooks)

@@ -8,7 +8,7 @@ A call that does not get to its end is answered with why, because the model must
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,62 +16,18 @@ from typing import Any
 import msgspec
 
 from hookline.agent import hook_messages
-from hookline.agent.authorization import may_run
-from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, User
+from hookline.agent.authorization import PendingCall, authorize
+from hookline.agent.messages import ToolUse, TurnEnd, User
 from hookline.agent.session.lifecycle import load_nested
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
-from hookline.core.hooks.condition import ALIASES, ARGUMENTS
+from hookline.core.hooks.condition import ARGUMENTS
 from hookline.core.paths import absolute
 from hookline.errors import ToolInputInvalid
 from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards.sandboxing import HeldLine, by_agent
 from hookline.replies import Decision
-
-
-@dataclass
-class PendingCall:
-    """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
-
-    conversation: Conversation
-    use: ToolUse
-    result: ToolResult | None = None
-    reminders: list[str] = field(default_factory=list)
-    ending: TurnEnd | None = None
-    deferred: bool = False
-
-    @property
-    def output(self) -> ToolOutput:
-        result = self.result or failure(hook_messages.INTERRUPTED)
-        return ToolOutput(self.use.id, result.content, result.is_error)
-
-    @property
-    def tool(self) -> Tool | None:
-        """The tool it is about, also by its other name."""
-        tools, name = self.conversation.tool_set, self.use.name
-        return tools.get(name) or tools.get(ALIASES.get(name, ""))
-
-    def refuse(self, text: str) -> None:
-        """Answer with why the call was not made."""
-        self.result = failure(text)
-
-    def remind_of_context(self, verdict: Verdict) -> None:
-        """Tell the model, after the result, what hooks want it to know."""
-        if verdict.context:
-            texts = [self.conversation.bounded(text) for text in verdict.context]
-            self.reminders.append(hook_messages.additional_context(verdict.event, texts))
-
-    def heed(self, verdict: Verdict) -> None:
-        """Tell the model, after the result, what hooks object to and what they want it to know."""
-        if verdict.decision is Decision.DENY:
-            self.reminders.append(hook_messages.objection(verdict))
-        self.remind_of_context(verdict)
-
-    def stop(self, verdict: Verdict) -> None:
-        """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
-        self.ending = TurnEnd(reason="hook_stopped", text="")
-        self.reminders.append(hook_messages.reminder_of_stop(verdict))
 
 
 async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> TurnEnd | None:
@@ -132,19 +88,18 @@ async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -
 
 async def make(call: PendingCall) -> None:
     """Make one call, from the model's words to its result; guards have its shell line confined unless told not to."""
-    held = HeldLine()
+    tool, held = call.tool, HeldLine()
+    if tool is None:
+        call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
+        return
     token = by_agent.set(held if call.conversation.session.config.confine is not False else False)
     try:
-        await _make(call, held)
+        await _make(call, tool, held)
     finally:
         by_agent.reset(token)
 
 
-async def _make(call: PendingCall, held: HeldLine) -> None:
-    tool = call.tool
-    if tool is None:
-        call.refuse(f"<tool_use_error>Error: No such tool available: {call.use.name}</tool_use_error>")
-        return
+async def _make(call: PendingCall, tool: Tool, held: HeldLine) -> None:
     env = call.conversation.hosted_env(call.use.id)
     given = await _valid(call, tool, env)
     if given is None:
@@ -154,13 +109,9 @@ async def _make(call: PendingCall, held: HeldLine) -> None:
     given = _judged(call, tool, given, verdict)
     if given is None:
         return
-    permitted = await may_run(call.conversation, tool, call.use, given, verdict)
-    if permitted.input is None:
-        call.refuse(permitted.why)
-        call.reminders += permitted.reminders
-        call.ending = permitted.ending
-        return
-    await _run(call, tool, permitted.input, replace(env, held=held.policy))
+    given = await authorize(call, tool, given, verdict)
+    if given is not None:
+        await _run(call, tool, given, replace(env, held=held.policy))
 
 
 async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:

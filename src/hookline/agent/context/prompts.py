@@ -6,12 +6,11 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
-from msgspec import structs
-
 from hookline.agent import hook_messages
-from hookline.agent.authorization import may_run
+from hookline.agent.authorization import PendingCall, authorize
 from hookline.agent.context.definitions import Skill
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, TurnEnd, User
 from hookline.agent.models import ModelRequest
@@ -328,7 +327,10 @@ async def filled_in(conversation: Conversation, text: str) -> str:
 
 async def _output(conversation: Conversation, pattern: str, command: str) -> str:
     tool = conversation.tool_set.get("Bash") or default_tools()["Bash"]
-    given = await _permitted(conversation, pattern, tool, command)
+    call = PendingCall(conversation, ToolUse(f"toolu_{uuid4().hex}", tool.name, {"command": command}))
+    given = await _permitted(call, tool)
+    if given is None:
+        raise AgentError(f'Shell command permission check failed for pattern "{pattern}": {call.output.content}')
     result = await tool.run(given, conversation.tool_env(""))
     told = result.content if isinstance(result.content, str) else str(result.response)
     if result.is_error:
@@ -336,20 +338,18 @@ async def _output(conversation: Conversation, pattern: str, command: str) -> str
     return told
 
 
-async def _permitted(conversation: Conversation, pattern: str, tool: Tool, command: str) -> dict[str, object]:
-    """The call to make; a no ends the command with the reason."""
-    refused = f'Shell command permission check failed for pattern "{pattern}"'
-    use = ToolUse(f"toolu_{uuid4().hex}", tool.name, {"command": command})
+async def _permitted(call: PendingCall, tool: Tool) -> dict[str, Any] | None:
+    """What to run; if it may not run, the call is answered with why."""
     try:
-        given = tool.validate(use.input)
+        given = tool.validate(call.use.input)
+        verdict = await call.conversation.fire(
+            PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id
+        )
+        if verdict.decision in (Decision.DENY, Decision.DEFER) or verdict.stop:
+            call.refuse(hook_messages.reason_of(verdict))
+            return None
+        given = given if verdict.reply.input is None else tool.rewritten(verdict.reply.input)
     except ToolInputInvalid as problem:
-        raise AgentError(f"{refused}: {problem}") from None
-    verdict = await conversation.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=use.id)
-    if verdict.decision in (Decision.DENY, Decision.DEFER) or verdict.stop:
-        raise AgentError(f"{refused}: {hook_messages.reason_of(verdict)}")
-    if verdict.reply.input is not None:
-        given = tool.rewritten(verdict.reply.input)
-    permitted = await may_run(conversation, tool, structs.replace(use, input=given), given, verdict)
-    if permitted.input is None:
-        raise AgentError(f"{refused}: {permitted.why}")
-    return permitted.input
+        call.refuse(str(problem))
+        return None
+    return await authorize(call, tool, given, verdict)
