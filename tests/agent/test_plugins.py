@@ -90,8 +90,7 @@ async def test_a_plugins_servers_start_with_trust(home: Path, contract: Path, mo
     untrusted = await made(home, folder, trust="error")
     await untrusted.aclose()
     session = await made(home, folder)
-    assert session.servers is not None
-    (status,) = session.servers.statuses()
+    (status,) = session.agent.session.servers.statuses()
     names = [name for name in session.agent.session.tools if name.startswith("mcp__")]
     await session.aclose()
     without = await made(home, plugin_dir_no_mcp=(str(folder),))
@@ -100,7 +99,7 @@ async def test_a_plugins_servers_start_with_trust(home: Path, contract: Path, mo
     assert (status["name"], status["status"]) == ("plugin:tool-kit:db", "connected")
     assert names
     assert all(name.startswith("mcp__plugin_tool-kit_db__") for name in names)
-    assert (untrusted.servers, without.servers) == (None, None)
+    assert untrusted.agent.session.servers.statuses() == without.agent.session.servers.statuses() == []
     assert "tool-kit:rev" in without.agent.session.agents
 
 

@@ -146,21 +146,19 @@ class Play:
         model, state = choose("claude-opus-5-5", self.env), SessionState(str(self.project))
         reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
         config = self.flag("--mcp-config")
-        servers = McpServers(read_config(config)) if config else None
-        if servers is not None:
-            await servers.connect()
+        servers = McpServers(read_config(config) if config else {})
+        await servers.connect()
 
         def env() -> ToolEnv:
             return ToolEnv(state=state)
 
         try:
-            yield Services(judge(model), inspector(model, lambda: reading, env), mcp_caller(servers, env))
+            yield Services(judge(model), inspector(model, lambda: reading, env), mcp_caller(lambda: servers, env))
         finally:
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
-            if servers is not None:
-                await servers.aclose()
+            await servers.aclose()
 
     def runner(self, kind: type[Any], services: Callable[[], Services]) -> Runner:
         """All cases share their warm interpreters."""

@@ -117,7 +117,7 @@ async def connected(contract: Path, folder: Path) -> AsyncIterator[Any]:
     servers, state = McpServers(read_config(json.dumps(config))), SessionState(str(folder))
     await servers.connect()
     try:
-        yield mcp_caller(servers, lambda: ToolEnv(state=state))
+        yield mcp_caller(lambda: servers, lambda: ToolEnv(state=state))
     finally:
         await servers.aclose()
 

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from hookline.agent import hook_messages
 from hookline.agent.context.prompts import submit
-from hookline.agent.hook_services import agent_services, lend_services, take_back
+from hookline.agent.hook_services import agent_services, replace_services
 from hookline.agent.messages import Assistant, Block, Message, Result, TurnEnd, Usage, fail_turn
 from hookline.agent.models.base import model_usage
 from hookline.agent.session.lifecycle import FileWatcher, fire_session_start, fire_setup, load_instructions, names_in
@@ -41,6 +41,7 @@ from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn
 from hookline.errors import AgentError, HooklineError
 from hookline.events import SessionEnd
+from hookline.runners.services import Services
 
 #: seconds a run waits for a background command before it ends without it
 LONGEST_WAIT = 600.0
@@ -66,8 +67,8 @@ class Agent(SessionConfig):
         self._watcher = FileWatcher(self.conversation)
         self.session.watch = self._watcher.add
         state.jobs.on_done = partial(_command_finished, self.session)
-        self._lent = agent_services(self.session, self.conversation)
-        lend_services(self.session.hooks, self._lent)
+        self._lent = agent_services(self.conversation)
+        replace_services(self.session.hooks, Services(), self._lent)
         #: what the calls came to that the run before left to this one
         self.finished: Result | None = None
         #: set once those calls have been made, before the model goes on
@@ -76,7 +77,7 @@ class Agent(SessionConfig):
         self.mirror: Mirror | None = None
         self._started = self._ended = self._interrupted = False
         self._source = ""
-        self._turn: asyncio.Future[tuple[TurnEnd, int]] | None = None
+        self._turn: asyncio.Future[TurnEnd] | None = None
 
     async def run(
         self,
@@ -145,7 +146,7 @@ class Agent(SessionConfig):
         await self._watcher.aclose()
         if self._started:
             await self.conversation.fire(SessionEnd, reason=reason)
-        take_back(self.session.hooks, self._lent)
+        replace_services(self.session.hooks, self._lent, Services())
         await self.conversation.state.jobs.aclose()
         await asyncio.gather(*self.session.working, return_exceptions=True)
         if self.conversation.transcript is not None:
@@ -174,9 +175,7 @@ class Agent(SessionConfig):
         prompt = await self.session.inbox.get()
         return await self._guarded(_prompted(self.conversation, prompt), {"kind": "task-notification"})
 
-    async def _guarded(
-        self, work: Coroutine[Any, Any, tuple[TurnEnd, int]], origin: dict[str, Any] | None = None
-    ) -> Result:
+    async def _guarded(self, work: Coroutine[Any, Any, TurnEnd], origin: dict[str, Any] | None = None) -> Result:
         """One turn as a task of its own, so that it can be interrupted; its result is told and returned."""
         started = time.monotonic()
         before, denied, asked = self.session.usage, len(self.session.denials), self.session.asked_for
@@ -184,19 +183,18 @@ class Agent(SessionConfig):
         self._interrupted = False
         self._turn = asyncio.ensure_future(work)
         try:
-            ending, turns = await self._turn
+            ending = await self._turn
         except asyncio.CancelledError:
             if not self._interrupted:
                 self._turn.cancel()
                 await asyncio.gather(self._turn, return_exceptions=True)
                 raise
-            ending, turns = _cut_short(self.conversation, said)
+            ending = _cut_short(self.conversation, said)
         except HooklineError as problem:  # the disk is full, a hook's set was closed: told, and the session can end
-            ending, turns = fail_turn("error", str(problem)), 0
+            ending = fail_turn("error", str(problem))
         now = self.session.usage
         result = Result(
             **{**structs.asdict(ending), "text": ending.text or ""},
-            turns=turns,
             duration_ms=round((time.monotonic() - started) * 1000),
             api_ms=round((self.session.asked_for - asked) * 1000),
             usage=Usage(**{name: getattr(now, name) - getattr(before, name) for name in now.__struct_fields__}),
@@ -218,12 +216,12 @@ class Agent(SessionConfig):
             self.conversation.add(interrupted_results(left))
             return
 
-        async def make_calls() -> tuple[TurnEnd, int]:
+        async def make_calls() -> TurnEnd:
             try:
                 ending = await call_tools(self.conversation, left)
             finally:
                 self.caught_up.set()
-            return (ending, 0) if ending else await _prompted(self.conversation, hook_messages.CONTINUE)
+            return ending or await _prompted(self.conversation, hook_messages.CONTINUE)
 
         self.finished = await self._guarded(make_calls())
 
@@ -260,9 +258,8 @@ class Agent(SessionConfig):
 
 async def _prompted(
     conversation: Conversation, prompt: str, blocks: tuple[Block, ...] = (), *, mentions: bool = False
-) -> tuple[TurnEnd, int]:
-    ending = await submit(conversation, prompt, blocks, mentions=mentions)
-    return await run_turn(conversation) if ending is None else (ending, 0)
+) -> TurnEnd:
+    return await submit(conversation, prompt, blocks, mentions=mentions) or await run_turn(conversation)
 
 
 def _command_finished(session: Session, job: Job) -> None:
@@ -272,18 +269,18 @@ def _command_finished(session: Session, job: Job) -> None:
         session.inbox.put(hook_messages.notification(job.id, job.status, f"{summary}. Output: {job.output}"))
 
 
-def _cut_short(conversation: Conversation, said: int) -> tuple[TurnEnd, int]:
+def _cut_short(conversation: Conversation, said: int) -> TurnEnd:
     """Answer what was left unanswered, so that the conversation can go on.
 
     An agent that had said its last word, and whose Stop hooks were being asked, is done.
     """
     answers = [message for message in conversation.messages[said:] if isinstance(message, Assistant)]
     if answers and conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
-        return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason), len(answers)
+        return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason, turns=len(answers))
     left = unanswered(conversation.messages)
     if left:
         conversation.add(interrupted_results(left))
-    return fail_turn("aborted", "interrupted"), 0
+    return fail_turn("aborted", "interrupted")
 
 
 class Team:

@@ -21,7 +21,6 @@ from hookline.agent.context.definitions import (
     find_skills,
     read_agents,
 )
-from hookline.agent.hook_services import agent_services
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
@@ -61,7 +60,6 @@ class AgentBundle:
 
     agent: Agent
     hooks: Hooks
-    servers: McpServers | None = None
     ending: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -78,7 +76,7 @@ class AgentBundle:
             "init",
             cwd=session.project_dir,
             tools=list(session.tools),
-            mcp_servers=self.servers.statuses() if self.servers else [],
+            mcp_servers=session.servers.statuses(),
             model=session.model.name,
             permissionMode=str(session.policy.mode),
             slash_commands=[*session.skills, "compact", "clear", "context", "cost"],
@@ -90,17 +88,12 @@ class AgentBundle:
             claude_code_version=CLAUDE_CODE_VERSION,
         )
 
-    def lend_services(self) -> None:
-        """Let hooks use the agent's model, tools and servers, as they are now."""
-        self.hooks.services = agent_services(self.agent.session, self.agent.conversation, self.servers)
-
     async def aclose(self) -> None:
         """End everything, in order; what still runs in the background goes first, then what SessionEnd started."""
         await self.hooks.engine.end_background(LAST_MOMENT)
         await self.agent.aclose()
         await self.hooks.aclose()
-        if self.servers is not None:
-            await self.servers.aclose()
+        await self.agent.session.servers.aclose()
         close = getattr(self.agent.session.model, "aclose", None)
         if close is not None:
             await close()
@@ -189,9 +182,8 @@ async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundl
         budget=options.max_budget_usd,
         schema=read_schema(options.json_schema) if options.json_schema else None,
     )
-    made = AgentBundle(agent, hooks, servers)
-    made.lend_services()
-    return made
+    agent.session.servers = servers
+    return AgentBundle(agent, hooks)
 
 
 def settings_hooks(
@@ -248,7 +240,7 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
     return rules, dirs, str(options.permission_mode or mode)
 
 
-def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
+def make_servers(options: RunOptions, hooks: Hooks) -> McpServers:
     """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
     named = [file for file in _settings(hooks).files if file.source.kind == "mcp" and not options.strict_mcp_config]
     found = [file for file in named if file.source.path not in _settings(hooks).refused]
@@ -263,19 +255,18 @@ def make_servers(options: RunOptions, hooks: Hooks) -> McpServers | None:
         text = msgspec.json.encode(file.raw).decode() if file.source.plugin else file.source.path
         configs |= {prefix + name: config for name, config in read_config(text, environ).items()}
     configs |= {name: config for source in options.mcp_config for name, config in read_config(source).items()}
-    return McpServers(configs) if configs else None
+    return McpServers(configs)
 
 
-async def make_tools(options: RunOptions, rules: Rules, servers: McpServers | None) -> dict[str, Tool]:
+async def make_tools(options: RunOptions, rules: Rules, servers: McpServers) -> dict[str, Tool]:
     """The tools the model is offered: built in or from MCP servers, less those that a bare deny rule takes away."""
     tools: dict[str, Tool] = default_tools()
     names = [name.strip() for text in options.tools for name in text.split(",")]
     if names and "default" not in names:
         tools = {name: tool for name, tool in tools.items() if name in names}
-    if servers is not None:
-        tools |= await servers.connect()
-        for name, problem in servers.failures.items():
-            log.warning("MCP server `%s`: %s", name, problem)
+    tools |= await servers.connect()
+    for name, problem in servers.failures.items():
+        log.warning("MCP server `%s`: %s", name, problem)
     gone = removed_tools(rules, tools)
     return {name: tool for name, tool in tools.items() if name not in gone}
 

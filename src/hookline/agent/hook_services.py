@@ -1,13 +1,13 @@
 """What hooks need of an agent: a model that judges, a small agent that looks for itself, MCP servers to call."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
-from hookline.agent.session.session import Conversation, Session
+from hookline.agent.session.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools, failure
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
@@ -99,11 +99,11 @@ async def _looked(answer: Assistant, tools: Mapping[str, Tool], env: ToolEnv) ->
     return User(tuple(outputs))
 
 
-def mcp_caller(servers: McpServers | None, env: Any) -> Any:
+def mcp_caller(servers: Callable[[], McpServers], env: Any) -> Any:
     """Calls tools of the session's MCP servers."""
 
     async def call(server: str, tool: str, arguments: Mapping[str, Any]) -> McpResult:
-        found = servers.servers.get(server) if servers is not None else None
+        found = servers().servers.get(server)
         if found is None:
             raise HookFailed(f"no MCP server `{server}` is connected; name it in `--mcp-config`")
         result = await found.call(tool, dict(arguments), env())
@@ -114,54 +114,45 @@ def mcp_caller(servers: McpServers | None, env: Any) -> Any:
     return call
 
 
-def agent_services(session: Session, conversation: Conversation, servers: McpServers | None = None) -> Services:
-    """What an agent can do for hooks: its model judges, its tools look, its servers are called."""
-    model, env = session.model, partial(conversation.tool_env, "")
-    return Services(judge(model, conversation), inspector(model, lambda: session.tools, env), mcp_caller(servers, env))
+def agent_services(conversation: Conversation) -> Services:
+    """What an agent can do for hooks: its model judges, its tools look, its servers are called, as they are by then."""
+    session, env = conversation.session, partial(conversation.tool_env, "")
+    model = _Found(lambda: session.model)
+    look = inspector(model, lambda: session.tools, env)
+    return Services(judge(model, conversation), look, mcp_caller(lambda: session.servers, env))
 
 
-def lend_services(hooks: object, lent: Services) -> None:
-    """Let prompt, agent and MCP hooks of a set use what an agent has, where no one gave them something else."""
-    _replace_services(hooks, Services(), lent)
-
-
-def take_back(hooks: object, lent: Services) -> None:
-    """The agent has ended: what it lent is no longer there."""
-    _replace_services(hooks, lent, Services())
-
-
-def _replace_services(hooks: object, old: Services, new: Services) -> None:
+def replace_services(hooks: object, old: Services, new: Services) -> None:
+    """Let prompt, agent and MCP hooks of a set use `new` in place of `old`, where they have not been given others."""
     own = getattr(hooks, "services", None)
     for name in Services.__struct_fields__:
         if own is not None and getattr(own, name) is getattr(old, name):
             setattr(own, name, getattr(new, name))
 
 
-class _Chosen:
-    """A model that is looked for when it is first asked: hooks of other kinds need none, and no key for one."""
+class _Found:
+    """A model that is looked for when it is asked: a session's may change, and hooks of other kinds need no key."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._model: Model | None = None
+    name = ""
+
+    def __init__(self, find: Callable[[], Model]) -> None:
+        self._find = find
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
-        self._model = self._model or choose(self.name)
-        return await self._model.respond(request, on_event)
+        return await self._find().respond(request, on_event)
 
 
 @asynccontextmanager
 async def services(*, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[Services]:
     """What hooks need when no agent runs (`hookline fire`): connected on the way in, ended on the way out."""
-    chosen = _Chosen(model or "")
-    servers = McpServers(read_config(mcp_config)) if mcp_config else None
-    if servers is not None:
-        await servers.connect()
+    chosen = _Found(cache(lambda: choose(model or "")))
+    servers = McpServers(read_config(mcp_config) if mcp_config else {})
+    await servers.connect()
     state = SessionState(cwd)
     env = partial(ToolEnv, state)
     reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
     try:
-        yield Services(judge(chosen), inspector(chosen, lambda: reading, env), mcp_caller(servers, env))
+        yield Services(judge(chosen), inspector(chosen, lambda: reading, env), mcp_caller(lambda: servers, env))
     finally:
         await state.jobs.aclose()
-        if servers is not None:
-            await servers.aclose()
+        await servers.aclose()

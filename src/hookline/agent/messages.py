@@ -205,6 +205,8 @@ class TurnEnd(Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
     #: the answer in the form that was asked for
     structured: Any = UNSET
+    #: how often the model was told something
+    turns: int = 0
 
 
 def fail_turn(reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
@@ -216,7 +218,6 @@ class Result(TurnEnd, frozen=True, kw_only=True):
     """What one prompt came to: the last words, how it ended, what it cost and what was denied."""
 
     text: str = ""
-    turns: int = 0
     duration_ms: int = 0
     api_ms: int = 0
     usage: Usage = Usage()

@@ -102,7 +102,7 @@ async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     conversation.remind_of_context(verdict)
     # hooks hear, by SubagentStop, of one that did not come to its end by itself, and cannot send it back
     try:
-        ending, _ = await run_turn(conversation)
+        ending = await run_turn(conversation)
     except Exception as problem:
         await subagent_stops(conversation, success=False, error=f"{type(problem).__name__}: {problem}")
         raise
@@ -169,7 +169,7 @@ async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnE
         ending = await _work(conversation, prompt)
         while not ending.is_error and (told := await mate.next()) is not None:
             conversation.add_user(told)
-            ending, _ = await run_turn(conversation)
+            ending = await run_turn(conversation)
     finally:
         conversation.session.teammates.discard(name)
     return ending

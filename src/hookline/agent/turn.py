@@ -43,11 +43,10 @@ FORM_WANTED = "You MUST call the StructuredOutput tool to complete this request.
 MOST_FORMLESS = 5
 
 
-async def run_turn(conversation: Conversation) -> tuple[TurnEnd, int]:
-    """Go on with the conversation until it rests; how it ended, and how often the model was told something."""
+async def run_turn(conversation: Conversation) -> TurnEnd:
+    """Go on with the conversation until it rests; how it ended."""
     turn = _Turn(conversation)
-    ending = await turn.run()
-    return ending, 1 + turn.results + turn.sent_back
+    return structs.replace(await turn.run(), turns=1 + turn.results + turn.sent_back)
 
 
 class _Turn:

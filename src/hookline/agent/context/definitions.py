@@ -20,6 +20,9 @@ from hookline.guards.permissions.rules import split_rules
 from hookline.settings.files import read_markdown
 
 T = TypeVar("T")
+TASK = "You are an agent that works on one task by itself. Do it fully, then report what you found or did."
+EXPLORE = "You search a project and report what you find. You change nothing."
+PLAN = "You study a project and plan a piece of work, step by step. You change nothing."
 PLACEHOLDER = re.compile(r"\$(ARGUMENTS(?:\[(\d+)\])?|(\d+))")
 
 
@@ -69,26 +72,18 @@ class Skill(Struct, frozen=True, kw_only=True):
         return f"Base directory for this skill: {Path(self.path).parent}\n\n{body}" if self.kind == "skill" else body
 
 
+def _built_in(name: str, description: str, prompt: str, *, changes: bool = False) -> AgentDefinition:
+    no = () if changes else (*sorted(EDITING), "Agent")
+    return AgentDefinition(name=name, description=description, prompt=prompt, disallowed=no, instructed=changes)
+
+
 BUILT_IN_AGENTS = {
-    "general-purpose": AgentDefinition(
-        name="general-purpose",
-        description="works on any task with all tools",
-        prompt="You are an agent that works on one task by itself. Do it fully, then report what you found or did.",
-    ),
-    "Explore": AgentDefinition(
-        name="Explore",
-        description="searches the project without changing it",
-        prompt="You search a project and report what you find. You change nothing.",
-        disallowed=(*sorted(EDITING), "Agent"),
-        instructed=False,
-    ),
-    "Plan": AgentDefinition(
-        name="Plan",
-        description="plans work without doing it",
-        prompt="You study a project and plan a piece of work, step by step. You change nothing.",
-        disallowed=(*sorted(EDITING), "Agent"),
-        instructed=False,
-    ),
+    agent.name: agent
+    for agent in (
+        _built_in("general-purpose", "works on any task with all tools", TASK, changes=True),
+        _built_in("Explore", "searches the project without changing it", EXPLORE),
+        _built_in("Plan", "plans work without doing it", PLAN),
+    )
 }
 
 

@@ -27,6 +27,7 @@ from hookline.agent.session.transcript import Transcript
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolHost, default_tools
 from hookline.agent.tools.delegate import StructuredOutput
+from hookline.agent.tools.mcp import McpServers
 from hookline.api import Hooks
 from hookline.core.engine import HookSet, Outcome, Verdict
 from hookline.core.files import private_folder, write_atomically
@@ -185,6 +186,7 @@ class Session:
         self.agents: dict[str, AgentDefinition] = dict(config.agents or {})
         self.skills: dict[str, Skill] = dict(config.skills or {})
         self.active_skills: set[str] = set()
+        self.servers: McpServers = McpServers({})
         #: where the answer goes if it is to have a form
         self.structured: StructuredOutput | None = None
         if config.schema is not None:

@@ -23,7 +23,6 @@ from hookline.agent.models import ModelRequest, choose
 from hookline.agent.run_options import RunOptions
 from hookline.agent.session.session import PermissionQuestion
 from hookline.agent.stream_json.remote_hooks import host_hooks
-from hookline.agent.tools.mcp import McpServers
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode, removed_tools
@@ -199,16 +198,11 @@ class HostSession:
             self._connecting = asyncio.create_task(self._connect(names), name="mcp servers in the host")
 
     async def _connect(self, names: Collection[str]) -> None:
-        made, session = self.made, self.agent.session
-        if made.servers is None:
-            if not names:
-                return
-            made.servers = McpServers({})
-        found = await made.servers.connect_hosted(self._ask_server, names)
+        session = self.agent.session
+        found = await session.servers.connect_hosted(self._ask_server, names)
         gone = removed_tools(session.policy.rules, found)
         session.tools |= {name: tool for name, tool in found.items() if name not in gone}
-        made.lend_services()
-        for name, problem in made.servers.failures.items():
+        for name, problem in session.servers.failures.items():
             self.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
 
     async def _ask_server(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -314,7 +308,6 @@ async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
         raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
     session.model = model
     session.effort = effort(host.options, model)
-    host.made.lend_services()
     conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
     return {}
 
@@ -336,7 +329,7 @@ async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[
 
 
 async def _mcp_status(host: HostSession, _: OtherRequest) -> dict[str, Any]:
-    return {"mcpServers": host.made.servers.statuses() if host.made.servers else []}
+    return {"mcpServers": host.agent.session.servers.statuses()}
 
 
 async def _stop_task(host: HostSession, request: OtherRequest) -> dict[str, Any]:
