@@ -1,7 +1,5 @@
 """Claude Code: the words that the others borrowed, and more events than any of them."""
 
-from __future__ import annotations
-
 from hookline.core.hooks.condition import CLAUDE_TOOLS
 from hookline.core.wire.claude import reply_object
 from hookline.events import CATALOG

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
-# -- payloads and answers ---------------------------------------------------------------------------------------------
-
 McpReader = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
 """Our names for a tool, from the host's name for it and its payload: none if the tool is the host's own."""
 
@@ -105,8 +103,6 @@ class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: str = ""
     variants: Mapping[str, Tool] = _NONE
 
-
-# -- its files --------------------------------------------------------------------------------------------------------
 
 MARGIN = 10.0
 """Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
@@ -270,9 +266,6 @@ class ProofRecipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The file with the MCP servers whose tools cannot be told from the agent's own by their names."""
     to_the_model: float = 60.0
     """Seconds in which it must have asked its model for the first time."""
-
-
-# -- the row ----------------------------------------------------------------------------------------------------------
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,8 +9,6 @@ await channel.ask(HookCallback(…))            what the host answers; cancellin
 channel.answer(request_id, {…})               our answer to what it asked
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -152,8 +150,6 @@ class HostChannel(Channel):
         self._error: ClaudeError | None = None
         self._over = False
 
-    # ── saying ──────────────────────────────────────────────────────────────────────────────────
-
     async def request(self, request: wire.Request | wire.OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
         self._check_open()
         subtype = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
@@ -208,8 +204,6 @@ class HostChannel(Channel):
             raise self._error
         if self._over:
             raise ClaudeError("the conversation is over; start a new client")
-
-    # ── hearing ─────────────────────────────────────────────────────────────────────────────────
 
     def received(self, data: bytes) -> None:
         if self._over or self._garbled is not None:

@@ -11,8 +11,6 @@ Or, for several turns:
         await claude.send("now commit")
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -101,8 +99,6 @@ class ClaudeClient:
         self._session: HostChannel | None = None
         self._notices: SessionNotices | None = None
 
-    # ── beginning and ending ────────────────────────────────────────────────────────────────────
-
     async def connect(self) -> dict[str, Any]:
         """Start the CLI, register the hooks, and return what it says of itself."""
         if self._session is not None:
@@ -162,8 +158,6 @@ class ClaudeClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    # ── the conversation ────────────────────────────────────────────────────────────────────────
 
     async def send(self, prompt: Prompts) -> None:
         """Say something: text, content blocks, a `UserMessage`, or a stream of these."""

@@ -4,11 +4,9 @@ Control messages are decoded; what the agent says (`assistant`, `result`, …) k
 read when asked, so that unknown fields and unknown types pass through whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -102,7 +100,7 @@ class OtherRequest(Struct, frozen=True):
     body: Raw
 
     @classmethod
-    def of(cls, subtype: str, fields: Mapping[str, Any] | None = None) -> OtherRequest:
+    def of(cls, subtype: str, fields: Mapping[str, Any] | None = None) -> Self:
         return cls(subtype, Raw(msgspec.json.encode({"subtype": subtype, **(fields or {})})))
 
 
@@ -207,7 +205,7 @@ class UserMessage(_Spoken, frozen=True, dict=True):
     """A prompt, or the results of tools going back to the model."""
 
     @classmethod
-    def of(cls, content: str | Sequence[Mapping[str, Any]], session_id: str = "", **fields: Any) -> UserMessage:
+    def of(cls, content: str | Sequence[Mapping[str, Any]], session_id: str = "", **fields: Any) -> Self:
         """A prompt: text, or content blocks."""
         spoken = {"role": "user", "content": content if isinstance(content, str) else list(content)}
         body = {"type": "user", "session_id": session_id, "message": spoken, "parent_tool_use_id": None, **fields}

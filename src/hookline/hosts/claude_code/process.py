@@ -9,8 +9,6 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
     transport.stderr                    its last words so far
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pathlib
@@ -187,8 +185,6 @@ async def version_of(cli: Cli, within: float = 10.0) -> str:
         return ""
     return printed.decode("utf-8", "replace").strip()
 
-
-# -- a pipe to it -----------------------------------------------------------------------------------------------------
 
 STDERR_KEPT = 8 * 1024
 GRACE = 5.0

@@ -10,8 +10,6 @@ that is not a message, a response to nothing, a second answer are `Violation` va
 came with them is lost. `send` raises a `ProtocolError` rather than answer a request twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from io import BytesIO
 from itertools import count
@@ -91,8 +89,6 @@ class Connection:
         self._began_ascii = True  # so far, what has come of the line that is not whole yet
         self._outgoing: list[bytes] = []
         self._asked_of = frozenset(ASKED_OF[role])
-
-    # ── in ──────────────────────────────────────────────────────────────────────────────────────
 
     def receive(self, data: bytes) -> list[wire.Received]:
         """The messages that these bytes complete, in order."""
@@ -208,8 +204,6 @@ class Connection:
         self._outgoing.append(self.send(wire.Failure(request_id, str(problem), code)))
         return problem
 
-    # ── out ─────────────────────────────────────────────────────────────────────────────────────
-
     def ask(self, request: wire.Request | wire.OtherRequest) -> wire.ControlRequest:
         """A request with an id of its own, to be sent."""
         return wire.ControlRequest(f"req_{next(self._ids)}", request)
@@ -260,8 +254,6 @@ def is_utf8(line: bytes) -> bool:
     return True
 
 
-# -- where every request stands ---------------------------------------------------------------------------------------
-
 State = Literal["new", "open", "answered", "cancelled"]
 
 
@@ -305,9 +297,6 @@ class PendingRequests:
             return False
         self._now[request_id] = "cancelled"
         return True
-
-
-# -- bytes into lines, in bounded memory ------------------------------------------------------------------------------
 
 
 class LineSplitter:

@@ -5,8 +5,6 @@ long as none has to wait; when one waits, another task takes the rest over. So a
 and a slow hook holds no other up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque
@@ -73,8 +71,6 @@ class Answering:
         self.plan = planned
         kinds = {name: kind for name, kind in planned.events.items() if kind is not PermissionRequest}
         self._codecs = {name: CallbackCodec(kind) for name, kind in kinds.items()}
-
-    # ── requests in, answers out ────────────────────────────────────────────────────────────────
 
     def wake(self) -> None:
         """Requests are in `waiting`: have a task look at them soon, which may find them served."""

@@ -86,9 +86,6 @@ def place(scope: Scope, project: Path | None) -> str:
     return "" if scope == "user" else str(project or Path.cwd())
 
 
-# -- installing -----------------------------------------------------------------------------------------------------
-
-
 def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | None = None) -> list[FileChange]:
     """The files to write; nothing is written yet, and what is wrong with the old ones is said now."""
     path = config_path(host, scope, project=project)
@@ -173,9 +170,6 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
     return str(path)
 
 
-# -- taking out -----------------------------------------------------------------------------------------------------
-
-
 def uninstall(
     host: Host, scope: Scope, project: Path | None = None, more: Mapping[Path, Edit] = MappingProxyType({})
 ) -> list[Path]:
@@ -247,9 +241,6 @@ def _restore_script(path: Path) -> bool:
     else:
         path.unlink()
     return True
-
-
-# -- files ----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

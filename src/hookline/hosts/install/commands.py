@@ -1,7 +1,5 @@
 """`install` and `uninstall` as a program would call them: from a set of hooks to a host's files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress

@@ -5,8 +5,6 @@ looks on. Of a hook whose code does not tell, the event's own purpose is assumed
 sends the agent back to work.
 """
 
-from __future__ import annotations
-
 import dis
 import re
 from collections.abc import Iterable, Iterator

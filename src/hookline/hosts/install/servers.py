@@ -4,8 +4,6 @@ What was written before is kept with each entry: it is put back where it stood, 
 written since. An entry that is no longer ours stays as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -4,8 +4,6 @@ It plays its turns in order, one for each request that offers tools; other reque
 wire protocols are spoken: OpenAI chat completions and responses, Anthropic messages, Gemini generateContent.
 """
 
-from __future__ import annotations
-
 import gzip
 import http.server
 import json
@@ -55,9 +53,6 @@ def _events(events: list[Any], *, named: bool = False, done: bool = False) -> Ht
     return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream"
 
 
-# -- Anthropic ------------------------------------------------------------------------------------------------------
-
-
 def anthropic(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001 - a table of functions
     """Messages."""
     content: list[Body] = [{"type": "text", "text": turn.text}] if turn.text else []
@@ -82,9 +77,6 @@ def anthropic(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBod
     end = {"stop_reason": stop, "stop_sequence": None}
     events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
     return _events(events, named=True)
-
-
-# -- OpenAI ---------------------------------------------------------------------------------------------------------
 
 
 def chat(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
@@ -157,8 +149,6 @@ def _item_events(index: int, item: Body) -> Iterator[Body]:
         yield {"type": "response.function_call_arguments.done", **place, "arguments": said, "name": item["name"]}
     yield {"type": "response.output_item.done", **where, "item": item}
 
-
-# -- Gemini ---------------------------------------------------------------------------------------------------------
 
 _ROUTED = {"reasoning": "x", "model_choice": "flash", "complexity_reasoning": "x", "complexity_score": 1,
            "next_speaker": "user"}  # fmt: skip

@@ -1,7 +1,5 @@
 """A proof: the user's agent with the user's configuration, in a copy, trying what the hooks should refuse."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -23,6 +21,26 @@ from hookline.hosts.install.survey import commands_in, configured, find_binary, 
 from hookline.hosts.prove import canary
 from hookline.hosts.prove.model import ModelTurn
 from hookline.hosts.prove.run import ProgramRun, Workspace, copy_configuration, folders, run, trusts
+
+LoadHooks = Callable[[HookSource], Iterable[Hook]]
+"""Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""
+
+
+GOOD = ("enforced", "fired", "not tried")
+"""What a line may say of something that is no cause for worry; a gate that was not tried is `not proven`."""
+
+
+class Finding(NamedTuple):
+    """One line of a proof: what was tried or looked at, and what came of it."""
+
+    what: str
+    status: str
+    detail: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it holds, or is nothing that a proof must show."""
+        return self.status in GOOD
 
 
 class ProofResult(NamedTuple):
@@ -86,13 +104,6 @@ def _nothing(host: Host, project: Path) -> Finding:
             where = config_path(host, scope, project=project)
             return Finding("configuration", "silent", f"{where} has no entry of ours any more; install again")
     return Finding("configuration", "silent", f"not hooked: run `hookline install {host.name} --hooks FILE.py`")
-
-
-# -- what is wrong with a host's files, before anything runs ----------------------------------------------------------
-
-
-LoadHooks = Callable[[HookSource], Iterable[Hook]]
-"""Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""
 
 
 def static_problems(host: Host, project: Path, load: LoadHooks) -> Iterator[Finding]:
@@ -160,8 +171,6 @@ def _untrusted(ours: HookHashes, project: Path) -> Iterator[tuple[Scope | str, F
         yield "", Finding("configuration", "broken", f"{config}: {error}")
 
 
-# -- programs that are not there --------------------------------------------------------------------------------------
-
 _SHELL_WORDS = frozenset("if for while case { ( ! [ [[ . source exec cd test export set eval".split())  # noqa: SIM905
 
 
@@ -186,24 +195,7 @@ def _program(command: str) -> str:
     return "" if first in _SHELL_WORDS or any(sign in first for sign in "$`*?(){}<>|&;~") else first
 
 
-# -- the runs of a proof: calls that must run and calls that must not, and what came of them ---
-
 _SERVICE = "HOOKLINE_SERVICE"
-GOOD = ("enforced", "fired", "not tried")
-"""What a line may say of something that is no cause for worry; a gate that was not tried is `not proven`."""
-
-
-class Finding(NamedTuple):
-    """One line of a proof: what was tried or looked at, and what came of it."""
-
-    what: str
-    status: str
-    detail: str = ""
-
-    @property
-    def good(self) -> bool:
-        """Whether it holds, or is nothing that a proof must show."""
-        return self.status in GOOD
 
 
 class Trial:

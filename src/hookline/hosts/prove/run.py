@@ -1,7 +1,5 @@
 """One headless run of an agent CLI, in a world of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
