@@ -8,11 +8,14 @@ import gzip
 import http.server
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.hosts.host import NAMESPACE
+import msgspec
+
+from hookline.hosts.host import NAMESPACE, fill
 
 Body = dict[str, Any]
 
@@ -40,131 +43,61 @@ def _tool_names(tools: Iterable[Body], space: str = "") -> Iterator[str]:
             yield space + str((tool.get("function") or tool.get("custom") or tool).get("name") or tool.get("type"))
 
 
-HttpBody = tuple[bytes, str]
-"""Bytes and their content type."""
+class Protocol(msgspec.Struct, forbid_unknown_fields=True):
+    """The forms of a protocol's answers: a text and a call as `items` of a `whole`, and as `events` of a stream.
 
+    A call whose input is a text is `custom`, where that has a form of its own. `stops` says how a turn ends without
+    calls and with some; `named` events have their type before them, `numbered` ones a number in them.
+    """
 
-def _whole(body: Any) -> HttpBody:
-    return json.dumps(body).encode(), "application/json"
+    items: dict[str, Body]
+    whole: Body
+    end: list[Any]
+    begin: list[Any] = []
+    events: dict[str, list[Body]] = {}
+    stops: tuple[str, str] = ("", "")
+    named: bool = False
+    numbered: bool = False
+    last: str = ""
 
-
-def _events(events: list[Any], *, named: bool = False, done: bool = False) -> HttpBody:
-    lines = [(f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events]
-    return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream"
-
-
-def anthropic(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001 - a table of functions
-    """Messages."""
-    content: list[Body] = [{"type": "text", "text": turn.text}] if turn.text else []
-    content += [{"type": "tool_use", "id": f"toolu_{number}_{index}", "name": name, "input": given}
-                for index, (name, given) in enumerate(turn.tools)]  # fmt: skip
-    stop = "tool_use" if turn.tools else "end_turn"
-    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body.get("model"),
-               "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 5}}  # fmt: skip
-    if not stream:
-        return _whole({**message, "content": content, "stop_reason": stop})
-    events: list[Body] = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
-    for index, block in enumerate(content):
-        text = block["type"] == "text"
-        empty: Body = {**block, "text": ""} if text else {**block, "input": {}}
-        delta = ({"type": "text_delta", "text": block["text"]} if text
-                 else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])})  # fmt: skip
-        events += [
-            {"type": "content_block_start", "index": index, "content_block": empty},
-            {"type": "content_block_delta", "index": index, "delta": delta},
-            {"type": "content_block_stop", "index": index},
+    def answer(self, turn: ModelTurn, stream: bool, **here: Any) -> tuple[bytes, str]:  # noqa: FBT001 - as asked
+        """A turn in the protocol's words: the bytes, and their content type."""
+        here |= {"text": turn.text or None, "stop": self.stops[bool(turn.tools)]}
+        said: list[tuple[str, Body]] = [("text", {})] if turn.text and "text" in self.items else []
+        for call, (name, given) in enumerate(turn.tools):
+            space, _, short = name.rpartition(NAMESPACE)
+            kind = "custom" if isinstance(given, str) and "custom" in self.items else "call"
+            said.append((kind, {"call": call, "name": name, "short": short, "space": space or None, "given": given,
+                                "json": json.dumps(given)}))  # fmt: skip
+        items: list[Body] = []
+        events = fill(self.begin, **here)
+        for index, (kind, values) in enumerate(said):
+            items.append(fill(self.items[kind], **here, **values))
+            events += fill(self.events.get(kind, []), item=items[-1], index=index, **here, **values)
+        whole = fill(self.whole, items=items, calls=items or None, **here)
+        if not stream:
+            return json.dumps(whole).encode(), "application/json"
+        events += fill(self.end, whole=whole, **here)
+        if self.numbered:
+            events = [{**event, "sequence_number": place} for place, event in enumerate(events)]
+        lines = [
+            (f"event: {event['type']}\n" if self.named else "") + f"data: {json.dumps(event)}\n\n" for event in events
         ]
-    end = {"stop_reason": stop, "stop_sequence": None}
-    events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}, {"type": "message_stop"}]
-    return _events(events, named=True)
+        lines += [f"data: {self.last}\n\n"] if self.last else []
+        return "".join(lines).encode(), "text/event-stream"
 
 
-def chat(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
-    """Chat completions."""
-    calls = [{"index": index, "id": f"call_{number}_{index}", "type": "function",
-              "function": {"name": name, "arguments": json.dumps(given)}}
-             for index, (name, given) in enumerate(turn.tools)]  # fmt: skip
-    finish = "tool_calls" if calls else "stop"
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    base = {"id": f"chatcmpl-{number}", "created": 1, "model": body.get("model")}
-    if not stream:
-        message: Body = {"role": "assistant", "content": turn.text or None}
-        if calls:
-            message["tool_calls"] = [{key: call[key] for key in call if key != "index"} for call in calls]
-        choice = {"index": 0, "message": message, "finish_reason": finish}
-        return _whole({**base, "object": "chat.completion", "choices": [choice], "usage": usage})
-    chunk = {**base, "object": "chat.completion.chunk"}
-    deltas: list[tuple[Body, str | None]] = [({"role": "assistant", "content": turn.text}, None)]
-    deltas += [({"tool_calls": calls}, None)] if calls else []
-    deltas += [({}, finish)]
-    events = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
-    return _events([*events, {**chunk, "choices": [], "usage": usage}], done=True)
-
-
-def responses(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
-    """Responses."""
-    items = list(_items(turn, number))
-    usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
-             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15}  # fmt: skip
-    whole = {"id": f"resp_{number}", "object": "response", "created_at": 1, "status": "completed",
-             "model": body.get("model"), "output": items, "usage": usage}  # fmt: skip
-    if not stream:
-        return _whole(whole)
-    events: list[Body] = [{"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}}]
-    for index, item in enumerate(items):
-        events += _item_events(index, item)
-    events.append({"type": "response.completed", "response": whole})
-    return _events([{**event, "sequence_number": place} for place, event in enumerate(events)], named=True)
-
-
-def _items(turn: ModelTurn, number: int) -> Iterator[Body]:
-    if turn.text:
-        part = {"type": "output_text", "text": turn.text, "annotations": []}
-        yield {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [part]}
-    for index, (name, given) in enumerate(turn.tools):
-        call = {"id": f"fc_{number}_{index}", "call_id": f"call_{number}_{index}", "status": "completed"}
-        space, _, short = name.rpartition(NAMESPACE)
-        call |= {"name": short, **({"namespace": space} if space else {})}
-        if isinstance(given, str):
-            yield {"type": "custom_tool_call", "input": given, **call}
-        else:
-            yield {"type": "function_call", "arguments": json.dumps(given), **call}
-
-
-def _item_events(index: int, item: Body) -> Iterator[Body]:
-    where = {"output_index": index}
-    field = {"message": "content", "custom_tool_call": "input"}.get(item["type"], "arguments")
-    begun = {**item, "status": "in_progress", field: item[field][:0]}
-    yield {"type": "response.output_item.added", **where, "item": begun}
-    place = {**where, "item_id": item["id"]}
-    if field == "content":
-        text, place = item["content"][0]["text"], {**place, "content_index": 0}
-        empty = {"type": "output_text", "text": "", "annotations": []}
-        yield {"type": "response.content_part.added", **place, "part": empty}
-        yield {"type": "response.output_text.delta", **place, "delta": text}
-        yield {"type": "response.output_text.done", **place, "text": text}
-    elif field == "arguments":
-        said = item["arguments"]
-        yield {"type": "response.function_call_arguments.delta", **place, "delta": said}
-        yield {"type": "response.function_call_arguments.done", **place, "arguments": said, "name": item["name"]}
-    yield {"type": "response.output_item.done", **where, "item": item}
-
+_PROTOCOLS = msgspec.json.decode(Path(__file__).with_name("protocols.json").read_bytes(), type=dict[str, Protocol])
+"""By a part of the path under which each is spoken."""
 
 _ROUTED = {"reasoning": "x", "model_choice": "flash", "complexity_reasoning": "x", "complexity_score": 1,
            "next_speaker": "user"}  # fmt: skip
 
 
-def gemini(body: Body, turn: ModelTurn, number: int, stream: bool) -> HttpBody:  # noqa: FBT001
-    """GenerateContent; a request for JSON without tools is Gemini CLI asking which model to use."""
-    parts: list[Body] = [{"text": turn.text}] if turn.text else []
-    parts += [{"functionCall": {"name": name, "args": given}} for name, given in turn.tools]
+def _asks_for_route(body: Body) -> bool:
+    """Whether Gemini CLI asks which model to use: a request for JSON without tools."""
     wants_json = (body.get("generationConfig") or {}).get("responseMimeType") == "application/json"
-    if wants_json and not body.get("tools"):
-        parts = [{"text": json.dumps(_ROUTED)}]
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
-    whole = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake", "responseId": f"r{number}"}
-    return _events([whole]) if stream else _whole(whole)
+    return wants_json and not body.get("tools")
 
 
 SUBTASK = "hookline-subtask"
@@ -260,11 +193,6 @@ def _listing() -> Body:
     return {"object": "list", "data": rows, "models": []}
 
 
-_ROUTES: dict[str, Callable[[Body, ModelTurn, int, bool], HttpBody]] = {
-    "/messages": anthropic, "/chat/completions": chat, "/responses": responses, "enerateContent": gemini,
-}  # fmt: skip
-
-
 class _Handler(http.server.BaseHTTPRequestHandler):
     model: ScriptedModel
     protocol_version = "HTTP/1.1"
@@ -287,10 +215,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if "count_tokens" in path or "countTokens" in path:
             return self._send(b'{"input_tokens": 10, "totalTokens": 10}')
-        speak = next((speak for route, speak in _ROUTES.items() if route in path), None)
-        if speak is None:
+        spoken = next((protocol for route, protocol in _PROTOCOLS.items() if route in path), None)
+        if spoken is None:
             return self._send(b'{"error": {"message": "no such route"}}', code=404)
-        return self._send(*speak(body, *self.model.next(body), bool(body.get("stream")) or "stream" in path))
+        turn, number = self.model.next(body)
+        turn = ModelTurn(json.dumps(_ROUTED)) if _asks_for_route(body) else turn
+        streams = bool(body.get("stream")) or "stream" in path
+        return self._send(*spoken.answer(turn, streams, number=number, model=body.get("model")))
 
     def _body(self) -> bytes:
         if length := self.headers.get("content-length"):
