@@ -132,8 +132,7 @@ def refusal(host: Host, reply: Reply, event: Event) -> str | None:
 
 
 Part = tuple[Template, Any]
-_HEARD = ("deny", "context", "replace", "stop", "keep_going")
-"""What must not get lost without a word."""
+_HEARD = ("deny", "context", "replace", "stop", "keep_going")  # what must not get lost without a word
 
 
 def _said(host: Host, reply: Reply, event: Event) -> dict[str, Any]:

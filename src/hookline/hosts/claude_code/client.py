@@ -42,7 +42,7 @@ from hookline.hosts.claude_code.process import (
     version_of,
 )
 from hookline.hosts.claude_code.protocol import LINE_LIMIT
-from hookline.hosts.claude_code.registration import NEVER_CALLED, Registration, plan, unsupported_features
+from hookline.hosts.claude_code.registration import NEVER_CALLED, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
@@ -97,13 +97,19 @@ class ClaudeClient:
             linger=linger,
         )  # fmt: skip
         self._session: HostChannel | None = None
-        self._notices: SessionNotices | None = None
+        self._who: dict[str, Any] = {}
+        self._began = False  # its SessionStart hooks let it
+        self._context: tuple[str, ...] = ()  # what they want the model to know
 
     async def connect(self) -> dict[str, Any]:
         """Start the CLI, register the hooks, and return what it says of itself."""
         if self._session is not None:
             raise ClaudeError("this client is connected already")
-        self._options = with_session_id(self._options, self._hooks)
+        told = self._options.session_id or self._options.resume or self._options.continue_conversation
+        if not told and not plan(self._hooks).hooks.keys().isdisjoint(NEVER_CALLED):  # then they hear of an id
+            self._options = msgspec.structs.replace(self._options, session_id=str(uuid4()))
+        session_id = self._options.session_id or self._options.resume or ""
+        self._who = {"session_id": session_id, "cwd": self._cwd or str(Path.cwd())}
         transport = self._transport
         if transport is None:
             self._cli = find_cli(self._command)
@@ -115,17 +121,15 @@ class ClaudeClient:
         self._session = session
         try:
             await self._initialize(session)
-            notices = SessionNotices(self._hooks, self._options, self._cwd or str(Path.cwd()), self.info)
-            await notices.start()
+            await self._begin_session()
         except BaseException:
             await self.aclose()
             raise
-        self._notices = notices
         return self.info
 
     async def _initialize(self, session: HostChannel) -> None:
         """Register the hooks there are now; told again, the CLI forgets the ones before."""
-        planned = Registration() if self._hooks is None else plan(self._hooks)
+        planned = plan(self._hooks)
         session.answering.register(planned)
         opening = wire.Initialize(hooks=planned.hooks or None, sdk_mcp_servers=list(self._servers) or None)
         try:
@@ -143,14 +147,50 @@ class ClaudeClient:
     async def aclose(self) -> None:
         """Stop running hooks and end the CLI in good order."""
         session, self._session = self._session, None
-        notices, self._notices = self._notices, None
+        began, self._began = self._began, False
         if session is None:
             return
         try:
             await session.aclose()
         finally:
-            if notices is not None:
-                await notices.end()
+            if began:
+                await self._end_session()
+
+    # A CLI registers callbacks on SessionStart and SessionEnd and never calls them (`NEVER_CALLED`), unless it says it
+    # does. The client knows when a conversation begins and ends, so it fires them itself.
+
+    def _unheard(self, name: str) -> HookSet | None:
+        """The hooks, if some of them hear of an event of which the CLI does not tell them."""
+        told = self.info.get("session_hooks_supported") is True
+        return None if told or name not in plan(self._hooks).hooks else self._hooks
+
+    async def _begin_session(self) -> None:
+        """SessionStart: its context goes with the first prompt; a hook that blocks it is a `ClaudeError`."""
+        if (hooks := self._unheard("SessionStart")) is not None:
+            source = "resume" if self._options.resume or self._options.continue_conversation else "startup"
+            verdict = await hooks.fire(SessionStart(**self._who, source=source, model=self._options.model))
+            if verdict.blocked:
+                raise ClaudeError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
+            self._context = verdict.context
+        self._began = True
+
+    async def _end_session(self) -> None:
+        """SessionEnd: too late to change anything."""
+        if (hooks := self._unheard("SessionEnd")) is not None:
+            try:
+                await hooks.fire(SessionEnd(**self._who, reason="other"))
+            except Closed as problem:  # the caller was done with them before the conversation ended
+                log.warning("SessionEnd hooks did not run: %s", problem)
+
+    def _with_context(self, message: UserMessage) -> UserMessage:
+        """The prompt with what SessionStart hooks want the model to know, the first time."""
+        texts, self._context = self._context, ()
+        if not texts:
+            return message
+        told = "<system-reminder>\nSessionStart hook additional context: {}\n</system-reminder>"
+        blocks = [{"type": "text", "text": told.format("\n".join(texts))}, *message.content]
+        spoken = {**message.get("message", {}), "content": blocks}
+        return UserMessage("user", msgspec.json.encode({**message.data, "message": spoken}))
 
     async def __aenter__(self) -> Self:
         await self.connect()
@@ -166,7 +206,7 @@ class ClaudeClient:
             await self._initialize(session)  # hooks were added or removed since
         async for one in prompt if isinstance(prompt, AsyncIterable) else _only(prompt):
             message = one if isinstance(one, UserMessage) else UserMessage.of(one)
-            await session.say(message if self._notices is None else self._notices.first_prompt(message))
+            await session.say(self._with_context(message))
 
     async def receive(self) -> AsyncIterator[Message]:
         """What is said until the turn is over; the last one is the `ResultMessage`."""
@@ -232,61 +272,3 @@ async def _ask(client: ClaudeClient, prompt: Prompts) -> None:
 
 async def _only(prompt: Prompt) -> AsyncIterator[Prompt]:
     yield prompt
-
-
-# -- SessionStart and SessionEnd, for a CLI that registers callbacks on them and never calls them --------------------
-# The client knows when a conversation begins and ends, so it fires them itself (`NEVER_CALLED`).
-
-
-def with_session_id(options: Options, hooks: HookSet | None) -> Options:
-    """The flags with an id for the session, if a hook hears of its beginning or end and the flags do not say which."""
-    if options.session_id or options.resume or options.continue_conversation or not _heard(hooks, *NEVER_CALLED):
-        return options
-    return msgspec.structs.replace(options, session_id=str(uuid4()))
-
-
-def _heard(hooks: HookSet | None, *names: str) -> bool:
-    """Whether a hook or an observer hears of one of these events."""
-    if hooks is None:
-        return False
-    heard = {event.event_name for hook in hooks.hooks for event in hook.events} | set(hooks.engine.observers.wanted)
-    return not heard.isdisjoint(names)
-
-
-class SessionNotices:
-    """The beginning and the end of one conversation, told to the hooks; nothing where the CLI tells them itself."""
-
-    def __init__(self, hooks: HookSet | None, options: Options, cwd: str, info: Mapping[str, Any]) -> None:
-        self._hooks = None if info.get("session_hooks_supported") is True else hooks
-        self._options = options
-        self._who: dict[str, Any] = {"session_id": options.session_id or options.resume or "", "cwd": cwd}
-        self._context: tuple[str, ...] = ()
-
-    async def start(self) -> None:
-        """SessionStart: its context goes with the first prompt; a hook that blocks it is a `ClaudeError`."""
-        if self._hooks is None or not _heard(self._hooks, "SessionStart"):
-            return
-        source = "resume" if self._options.resume or self._options.continue_conversation else "startup"
-        verdict = await self._hooks.fire(SessionStart(**self._who, source=source, model=self._options.model))
-        if verdict.blocked:
-            raise ClaudeError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
-        self._context = verdict.context
-
-    async def end(self) -> None:
-        """SessionEnd: too late to change anything."""
-        if self._hooks is None or not _heard(self._hooks, "SessionEnd"):
-            return
-        try:
-            await self._hooks.fire(SessionEnd(**self._who, reason="other"))
-        except Closed as problem:  # the caller was done with them before the conversation ended
-            log.warning("SessionEnd hooks did not run: %s", problem)
-
-    def first_prompt(self, message: UserMessage) -> UserMessage:
-        """The prompt with what SessionStart hooks want the model to know, the first time."""
-        texts, self._context = self._context, ()
-        if not texts:
-            return message
-        told = "<system-reminder>\nSessionStart hook additional context: {}\n</system-reminder>"
-        blocks = [{"type": "text", "text": told.format("\n".join(texts))}, *message.content]
-        spoken = {**message.get("message", {}), "content": blocks}
-        return UserMessage("user", msgspec.json.encode({**message.data, "message": spoken}))

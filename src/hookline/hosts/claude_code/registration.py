@@ -43,8 +43,10 @@ class Registration(Struct, frozen=True):
     missed: tuple[str, ...] = ()  # events no host is told of, with hooks that do not say on_failure="continue"
 
 
-def plan(hook_set: HookSet) -> Registration:
+def plan(hook_set: HookSet | None) -> Registration:
     """The callbacks for the hooks there are now: `hook_0`, `hook_1`, … one for each event."""
+    if hook_set is None:
+        return Registration()
     engine = hook_set.engine
     wanted = engine.observers.wanted
     by_event: dict[type[Event], list[Hook]] = {CATALOG[name].cls: [] for name in CATALOG if name in wanted}

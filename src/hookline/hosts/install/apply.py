@@ -24,8 +24,7 @@ from hookline.hosts.install.entries import Scope, config_path, is_ours
 
 _OURS = "# hookline: "
 _MARK = "\ufeff"
-_OTHERS = ".before-hookline"
-"""What another one's executable for an event is called while ours is in its place."""
+_OTHERS = ".before-hookline"  # what another one's executable for an event is called while ours is in its place
 _SCRIPT = """#!/bin/sh
 # hookline: `hookline uninstall {host}` takes this out
 {command}

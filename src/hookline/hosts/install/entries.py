@@ -169,11 +169,9 @@ def asks(host: Host, event: str, source: HookSource, env: Mapping[str, str] | No
 PATIENCE = 1.0
 """Seconds to wait for the note: both entries are started at the same time, on a machine that may be busy."""
 
-_AT_ONCE = 0.05
-"""Seconds to wait where no answer came the last time."""
+_AT_ONCE = 0.05  # seconds to wait where no answer came the last time
 
-_FRESH = 5.0
-"""Seconds by which a note may be older than the entry that looks for it."""
+_FRESH = 5.0  # seconds by which a note may be older than the entry that looks for it
 
 _KEPT = 24 * 3600.0
 
