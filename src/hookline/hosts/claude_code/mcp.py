@@ -10,6 +10,8 @@
 A server object of the official `mcp` package works in the same place.
 """
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 import logging

@@ -6,6 +6,8 @@ hook has judged: law 4.) The matcher sent along is the union of the hooks' match
 nothing; the engine still asks only the hooks that are meant. What observers want to hear of is registered, too.
 """
 
+from __future__ import annotations
+
 import asyncio
 import re
 import warnings
