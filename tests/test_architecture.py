@@ -633,7 +633,7 @@ def test_a_class_name_is_used_once() -> None:
 NAMES_THE_INTERPRETER = {
     "core.interpreter": "where every start of Hookline is made",
     "cli.commands.demo.play": "puts the interpreter's folder on the PATH of its own project",
-    "cli.commands.demo.story": "runs the tests of the demo's own project",
+    "cli.commands.demo.hooks": "runs the tests of the demo's own project",
     "fleet.connection": "looks for `nats-server` beside it",
     "processes.service.client": "tells the service which interpreter asks",
     "processes.service.server": "says in its status which interpreter it is",

@@ -1,6 +1,7 @@
 """Everything that a project's files can do is covered by trust, and nothing that they only mention."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -376,8 +377,7 @@ def test_a_file_that_is_only_written_or_mentioned_does_not_cost_trust(world: Wor
 def test_a_variable_does_not_drop_the_administrators_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever starts the program sets its environment; what stands in the usual place counts."""
     usual, other = tmp_path / "managed-settings.json", tmp_path / "other.json"
-    monkeypatch.setattr("hookline.settings.sources.MANAGED", {})
-    monkeypatch.setattr("hookline.settings.sources._MANAGED_ELSEWHERE", str(usual))
+    monkeypatch.setattr("hookline.settings.sources.MANAGED", {sys.platform: str(usual)})
     env = {"HOME": str(tmp_path), "HOOKLINE_MANAGED_SETTINGS": str(other)}
 
     assert places(tmp_path, env=env).managed == other

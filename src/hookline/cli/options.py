@@ -35,19 +35,21 @@ if TYPE_CHECKING:
     from hookline.core.engine import Runner
     from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
+    from hookline.processes.watch import SharedDeadline
     from hookline.runners.services import Services
     from hookline.settings import LoadedSettings, Problem
     from hookline.settings.trust.store import Item, Policy, Status, TrustChange
 
-
+T = TypeVar("T")
+TERMINATED = 143
 TEXTS: Path = Path(__file__).with_name("texts")
-_LOG_BYTES = 64 * 1024 * 1024
-"""How large a log of `install --audit` grows before a new file begins."""
+_LOG_BYTES = 64 * 1024 * 1024  # how large a log of `install --audit` grows before a new file begins
+_LOADING, _PATIENCE = 60.0, 3.0
 
 
-def parser(name: str, about: str, epilog: str = "") -> argparse.ArgumentParser:
+def parser(name: str, about: str) -> argparse.ArgumentParser:
     """A parser that says what a command is for, and shows examples as they were written."""
-    return _Parser(prog=f"hookline {name}", description=about, epilog=epilog, formatter_class=_Help)
+    return _Parser(prog=f"hookline {name}", description=about, formatter_class=_Help)
 
 
 def examples(prog: str) -> str:
@@ -61,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The examples of a command lie in a file: only a person who asks for help needs them."""
-        self.epilog = self.epilog or examples(self.prog)
+        self.epilog = examples(self.prog)
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -87,59 +89,53 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 class Once(argparse.Action):
     """A flag that is refused when it is given again: the last one would silently take the place of the first."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         """Keep the value."""
         if getattr(namespace, self.dest, None) is not None:
-            parser.error(f"{option_string} was given twice; import both in one Python file and name that")
+            parser.error(f"{option} was given twice; import both in one Python file and name that")
         setattr(namespace, self.dest, values)
 
 
 @cache
-def _tables() -> dict[str, list[Any]]:
+def flag_tables() -> dict[str, list[Any]]:
+    """The flags of each command: what it is for, then a row each, or the name of another table."""
     found: dict[str, list[Any]] = msgspec.json.decode((TEXTS / "flags.json").read_bytes())
     return found
 
 
 def parser_for(name: str, **words: Any) -> argparse.ArgumentParser:
     """The parser of a command, as its table in `texts/flags.json` has it; `words` are what the table writes as `@…`."""
-    made = parser(name, _tables()[name][0])
-    add_flags(made, name, **words)
+    made = parser(name, flag_tables()[name][0])
+    _add_flags(made, name, words)
     return made
 
 
 def add_commands(into: argparse.ArgumentParser, name: str, *, dest: str, metavar: str, **words: Any) -> None:
     """The commands of a command: one for each table whose name begins with its own."""
     kinds = into.add_subparsers(dest=dest, required=True, metavar=metavar)
-    for table, (about, *_) in _tables().items():
+    for table, (about, *_) in flag_tables().items():
         if table.startswith(f"{name} "):
             more = {"description": about[0].upper() + about[1:] + "."} if name == "fleet" else {}
-            add_flags(kinds.add_parser(table.removeprefix(f"{name} "), help=about, **more), table, **words)
+            _add_flags(kinds.add_parser(table.removeprefix(f"{name} "), help=about, **more), table, words)
 
 
-def add_flags(into: argparse._ActionsContainer, table: str, **words: Any) -> None:
+def _add_flags(into: argparse._ActionsContainer, table: str, words: dict[str, Any]) -> None:
     """Add the rows of a table, and of the tables that it names: those with a title are a group."""
     exclusive: dict[str, argparse._ActionsContainer] = {"": into}
-    for row in _tables()[table][1:]:
+    for row in flag_tables()[table][1:]:
         if isinstance(row, str):
             known = {**words, "project": default_project()} if row == "sources" else words
-            title = _tables()[row][0]
-            add_flags(into.add_argument_group(title) if title else into, row, **known)
+            title = flag_tables()[row][0]
+            _add_flags(into.add_argument_group(title) if title else into, row, known)
             continue
-        names, group, how = _option(*row, {**_KINDS, "port": port, **words})
+        names, group, how = _option({**_KINDS, **words}, *row)
         if group not in exclusive:
             exclusive[group] = into.add_mutually_exclusive_group(required=group.endswith("!"))
         exclusive[group].add_argument(*names, **how)
 
 
-def _option(said: str, about: str | None, *more: Any) -> tuple[list[str], str, dict[str, Any]]:
+def _option(words: dict[str, Any], said: str, about: str | None, *given: Any) -> tuple[list[str], str, dict[str, Any]]:
     """A row as argparse has it. A flag that names no value is a switch; `…` says that it may be given again."""
-    *given, words = more
     names, how = said.split(), {"help": about, **dict(*given)}
     for key, value in how.items():
         if isinstance(value, str) and value.startswith("@"):
@@ -155,9 +151,6 @@ def _option(said: str, about: str | None, *more: Any) -> tuple[list[str], str, d
     return names, how.pop("group", ""), how
 
 
-_KINDS = {"int": int, "float": float, "path": Path, "once": Once, "hidden": argparse.SUPPRESS}
-
-
 def default_project() -> str:
     """The project that the command was started in, be it in one of its folders; `.` if that is its own."""
     from hookline.settings.sources import find_project
@@ -166,16 +159,13 @@ def default_project() -> str:
     return "." if found == Path.cwd() else str(found)
 
 
-def add_json(into: argparse.ArgumentParser) -> None:
-    """Machine-readable output."""
-    add_flags(into, "json")
-
-
-def port(text: str) -> int:
-    """A port number."""
+def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got `{text}`")
     return int(text)
+
+
+_KINDS = {"int": int, "float": float, "path": Path, "port": _port, "once": Once, "hidden": argparse.SUPPRESS}
 
 
 def key_in(file: str | None) -> bytes | None:
@@ -190,11 +180,17 @@ def load(args: argparse.Namespace) -> LoadedSettings:
     """What the settings files say, trust aside."""
     from hookline.settings import load as read
 
-    _check_folder(args.project)
-    return read(args.project, settings=args.settings, setting_sources=args.setting_sources, plugin_dirs=args.plugin_dir)
+    return read(args.project, **_chosen(args))
 
 
-def _check_folder(project: str) -> None:
+def _chosen(args: argparse.Namespace) -> dict[str, Any]:
+    """Which settings are meant, of a project that is there."""
+    check_folder(args.project)
+    return {"settings": args.settings, "setting_sources": args.setting_sources, "plugin_dirs": args.plugin_dir}
+
+
+def check_folder(project: str) -> None:
+    """Whether there is such a project."""
     if not Path(project).is_dir():
         raise ConfigError(project, "no such folder; name the project's folder with --project")
 
@@ -206,17 +202,10 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     """
     if args.hooks:
         return with_fleet_policy(from_python(args.hooks))
-    _check_folder(args.project)
     problems: list[Problem] = []
+    trust = policy_for(trusted=args.trust)
     hooks = Hooks.from_settings(
-        args.project,
-        settings=args.settings,
-        setting_sources=args.setting_sources,
-        plugin_dirs=args.plugin_dir,
-        trust=policy_for(trusted=args.trust),
-        watch=False,
-        runners=runners,
-        on_problem=problems.append,
+        args.project, **_chosen(args), trust=trust, watch=False, runners=runners, on_problem=problems.append
     )
     if strict and hooks.settings is not None:
         loaded = hooks.settings.loaded
@@ -355,16 +344,6 @@ def from_python(file: str) -> Hooks:
     return load_hooks(file)
 
 
-# -- running a command to its end, so that nothing hooks started outlives it -----------------------------------------
-
-
-if TYPE_CHECKING:
-    from hookline.processes.watch import SharedDeadline
-
-T = TypeVar("T")
-TERMINATED = 143
-
-
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; TERM ends it as Ctrl-C does, and with it everything that hooks have started."""
 
@@ -380,10 +359,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(watched())
     except asyncio.CancelledError:
         raise SystemExit(TERMINATED) from None
-
-
-_LOADING = 60.0
-_PATIENCE = 3.0
 
 
 class TimeKeeper:
@@ -415,9 +390,6 @@ class TimeKeeper:
         else:
             return
         self._due.within(max(self._running.values(), default=None))
-
-
-# -- what hooks need from a host --------------------------------------------------------------------------------------
 
 
 @asynccontextmanager

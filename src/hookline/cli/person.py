@@ -7,8 +7,6 @@ confined agent (`hookline confine`, `--confine`) cannot write the state folder a
 a line that names such a command.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The agent on the command line: how a run is shown, what a person is asked, and one prompt after another."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os
@@ -10,10 +8,13 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from hookline.agent import PermissionQuestion
+from hookline.agent.factory import AgentBundle
+from hookline.agent.run_options import RunOptions
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
@@ -22,12 +23,6 @@ from hookline.display import block, lines, one_line
 from hookline.events import PreToolUse
 from hookline.replies import EventFields, Reply, allow, deny
 
-if TYPE_CHECKING:
-    from hookline.agent import PermissionQuestion
-    from hookline.agent.factory import AgentBundle
-    from hookline.agent.run_options import RunOptions
-
-ANSWERS = "[y]es, [a]lways, or no and why: "
 HELP = {
     "/help": "this list",
     "/clear": "forget the conversation and begin again",
@@ -39,7 +34,13 @@ HELP = {
     "Ctrl-C": "end the run; SessionEnd hooks still run",
     "↑ ↓": "earlier prompts",
 }
-ENDS = ("/exit", "/quit")
+MOST_REMEMBERED = 1000
+MOST_LINES = 40
+MOST_COMPARED = 1 << 20  # a larger file is not compared: the new text is shown by itself
+LOUD = ("DENY", "STOP")
+START_ONLY = frozenset({"SessionStart", "Setup"})
+Write = Callable[[bytes], None]
+_encode = msgspec.json.Encoder().encode
 
 
 async def permit(ask: PermissionQuestion) -> Reply:
@@ -49,7 +50,7 @@ async def permit(ask: PermissionQuestion) -> Reply:
         print(line, file=sys.stderr)
     for line in lines(ask.reason):
         print(f"  │ {line}", file=sys.stderr)
-    said = (await read_line(f"  Allow? {ANSWERS}") or "no").strip()
+    said = (await read_line("  Allow? [y]es, [a]lways, or no and why: ") or "no").strip()
     if said.lower() in ("y", "yes"):
         return allow()
     if said.lower() in ("a", "always"):
@@ -59,25 +60,21 @@ async def permit(ask: PermissionQuestion) -> Reply:
 
 async def converse(made: AgentBundle) -> int:
     """One prompt after another, until the end of the input."""
-    code = 0
+    failed = False
     editor = LineEditor()
     await made.agent.start()
-    while (prompt := await editor.read("> ")) is not None and prompt.strip() not in ENDS:
-        if prompt.strip() == "/help":  # what can be typed: our own commands, then the session's
-            own = {f"/{name}": one.description or one.kind for name, one in made.agent.session.skills.items()}
-            column = min(max(map(len, {**HELP, **own})), 30) + 2
-            for name, about in {**HELP, **own}.items():
+    while (line := await editor.read("> ")) is not None and (prompt := line.strip()) not in ("/exit", "/quit"):
+        if prompt == "/help":  # what can be typed: our own commands, then the session's
+            skills = made.agent.session.skills
+            rows = {**HELP, **{f"/{name}": one.description or one.kind for name, one in skills.items()}}
+            column = min(max(map(len, rows)), 30) + 2
+            for name, about in rows.items():
                 print(f"  {one_line(name):<{column}}{one_line(about, 90)}", file=sys.stderr)
-        elif prompt.strip():
-            code = 1 if (await made.agent.run(prompt.strip(), mentions=True)).is_error else 0
+        elif prompt:
+            failed = (await made.agent.run(prompt, mentions=True)).is_error
             while (later := await made.agent.background()) is not None:
-                code = 1 if later.is_error else 0
-    return code
-
-
-# -- prompts ----------------------------------------------------------------------------------------------------------
-
-MOST_REMEMBERED = 1000
+                failed = later.is_error
+    return int(failed)
 
 
 async def read_line(prompt: str) -> str | None:
@@ -128,28 +125,21 @@ class LineEditor:
 
 
 def _ask(prompt: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[str | None]) -> None:
-    try:
-        line: str | None = input(prompt)
-    except (EOFError, OSError, ValueError):
-        line = None
-
-    def tell() -> None:
-        if not answer.done():
-            answer.set_result(line)
-
+    line = None
+    with suppress(EOFError, OSError, ValueError):
+        line = input(prompt)
     with suppress(RuntimeError):  # the program has ended meanwhile
-        loop.call_soon_threadsafe(tell)
+        loop.call_soon_threadsafe(lambda: None if answer.done() else answer.set_result(line))
 
 
 def _readline() -> Any:
     """The module that edits lines, if this terminal can show it."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
-        return None
-    try:
-        import readline
-    except ImportError:
-        return None
-    return readline
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        with suppress(ImportError):
+            import readline
+
+            return readline
+    return None
 
 
 def _restore_terminal_at_exit() -> None:
@@ -166,21 +156,13 @@ def _restore_terminal_at_exit() -> None:
         atexit.register(restore)
 
 
-# -- what a call would do ---------------------------------------------------------------------------------------------
-
-MOST_LINES = 40
-#: a larger file is not compared: the new text is shown by itself
-MOST_COMPARED = 1 << 20
-
-
 def preview(tool: str, given: Mapping[str, Any]) -> list[str]:
     """A headline and the lines below it, safe to show; an input with anything else in it is shown as it is."""
     form = next((form for form, known in FORMS.items() if known[0] in given and set(given) <= set(known)), None)
     shown = form(given) if form else [one_line(_encode(given).decode())]
     more = 0 if form is _command else len(shown) - MOST_LINES  # what runs is shown whole: the end of it counts
-    if more <= 0:
-        return [f"{one_line(tool)} {shown[0]}", *shown[1:]]
-    return [f"{one_line(tool)} {shown[0]}", *shown[1:MOST_LINES], f"… and {more} more lines"]
+    shown = shown if more <= 0 else [*shown[:MOST_LINES], f"… and {more} more lines"]
+    return [f"{one_line(tool)} {shown[0]}", *shown[1:]]
 
 
 def _command(given: Mapping[str, Any]) -> list[str]:
@@ -189,10 +171,9 @@ def _command(given: Mapping[str, Any]) -> list[str]:
 
 
 def _edit(given: Mapping[str, Any]) -> list[str]:
-    where = str(given.get("file_path", ""))
     every = "  (every occurrence)" if given.get("replace_all") else ""
     diff = _diff(str(given.get("old_string", "")), str(given.get("new_string", "")))
-    return [one_line(where) + every, *diff]
+    return [one_line(str(given.get("file_path", ""))) + every, *diff]
 
 
 def _write(given: Mapping[str, Any]) -> list[str]:
@@ -225,14 +206,6 @@ def _diff(old: str, new: str) -> list[str]:
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
     shown = [one for line in changed if not line.startswith("@@") or line != changed[0] for one in lines(line)]
     return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]
-
-
-# -- how a run is shown: `text` for people, `json` for scripts that want the end, `stream-json` for programs ----------
-
-LOUD = ("DENY", "STOP")
-START_ONLY = frozenset({"SessionStart", "Setup"})
-Write = Callable[[bytes], None]
-_encode = msgspec.json.Encoder().encode
 
 
 def shown_on(made: AgentBundle, options: RunOptions, write: Write) -> None:
@@ -273,20 +246,17 @@ class _Text:
             if note["message"]["id"] != self._message:
                 self._message, self._said = note["message"]["id"], ""
             for part in note["message"]["content"]:
-                self._part(part)
+                if part["type"] == "text":
+                    self._said += part["text"]
+                    print(block(part["text"]), flush=True)
+                elif part["type"] == "tool_use":
+                    print(f"→ {one_line(part['name'])} {_short(part['input'])}", file=sys.stderr, flush=True)
         elif kind == "system" and subtype == "permission_denied":
             _loudly("DENY", str(note.get("tool_name") or ""), note.get("tool_input"), str(note.get("message") or ""))
         elif kind == "system" and subtype == "informational":
             print(block(note.get("content") or note.get("message") or ""), file=sys.stderr, flush=True)
         elif kind == "result":
             self._result(note)
-
-    def _part(self, part: Note) -> None:
-        if part["type"] == "text":
-            self._said += part["text"]
-            print(block(part["text"]), flush=True)
-        elif part["type"] == "tool_use":
-            print(f"→ {one_line(part['name'])} {_short(part['input'])}", file=sys.stderr, flush=True)
 
     def _result(self, note: Note) -> None:
         if note["subtype"] != "success":

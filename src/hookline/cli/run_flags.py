@@ -5,11 +5,8 @@ it may be newer than we are, so it is told and goes on. A flag that is known and
 promise would be broken is not among them.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -19,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 from hookline.agent.run_options import RunOptions
 from hookline.cli.options import TEXTS
 from hookline.cli.options import parser as make_parser
-from hookline.display import one_line
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode
 
@@ -73,14 +69,13 @@ def _contents(text: str) -> str:
 
 
 def _log_file(text: str) -> str:
-    path = Path(text)
-    fresh = not path.exists()
+    fresh = not Path(text).exists()
     try:
-        path.open("ab").close()
+        Path(text).open("ab").close()
     except OSError as problem:
         raise argparse.ArgumentTypeError(f"`{text}` cannot be written: {problem.strerror}") from None
     if fresh:
-        path.unlink()
+        Path(text).unlink()
     return text
 
 
@@ -128,19 +123,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add(made: argparse.ArgumentParser, names: list[str], kind: Kind, field: str, about: str) -> None:
-    name = names[-1]
-    about = about.replace("%", "%%")
-    if kind == "switch":
-        made.add_argument(*names, action="store_true", dest=field, help=about, default=argparse.SUPPRESS)
-        return
-    more: dict[str, Any] = {"value": {}, "maybe": {"nargs": "?", "const": ""}, "repeat": {"action": "append"},
-                            "list": {"nargs": "*", "action": "extend"}}[kind]  # fmt: skip
-    metavar = _METAVARS.get(field, field.upper().strip("_-"))
-    if name in _CHOICES:
-        more, metavar = {**more, "choices": _CHOICES[name]}, "|".join(_CHOICES[name])
-    made.add_argument(
-        *names, dest=field, help=about, default=argparse.SUPPRESS, type=_TYPES.get(name, str), metavar=metavar, **more
-    )
+    choices = _CHOICES.get(names[-1])
+    how: dict[str, Any] = {"switch": {"action": "store_true"}, "value": {}, "maybe": {"nargs": "?", "const": ""},
+        "repeat": {"action": "append"}, "list": {"nargs": "*", "action": "extend"}}[kind]  # fmt: skip
+    if kind != "switch":
+        metavar = "|".join(choices) if choices else _METAVARS.get(field, field.upper().strip("_-"))
+        how |= {"type": _TYPES.get(names[-1], str), "metavar": metavar, "choices": choices}
+    made.add_argument(*names, dest=field, help=about.replace("%", "%%"), default=argparse.SUPPRESS, **how)
 
 
 class RunFlags(NamedTuple):
@@ -160,9 +149,8 @@ def parse(argv: Sequence[str]) -> RunFlags:
     version = said.pop("version")
     unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
     driven = said.get("input_format") == "stream-json"
-    for name in unknown:
-        if not driven:
-            made.error(f"unknown flag `{name}`{did_you_mean(name, [*FLAGS, *WITHOUT_EFFECT])}")
+    if unknown and not driven:
+        made.error(f"unknown flag `{unknown[0]}`{did_you_mean(unknown[0], [*FLAGS, *WITHOUT_EFFECT])}")
     prompts = [word for word in rest if not word.startswith("-") or word == "-"] + list(argv[cut + 1 :])
     if not driven and prompts and "prompt" not in said:
         said["prompt"] = prompts[0]
@@ -180,13 +168,7 @@ def _joined(words: Sequence[str]) -> list[str]:
     joined: list[str] = []
     left = iter(words)
     for word in left:
-        takes = kinds.get(_ALIASES.get(word, word)) in ("value", "repeat")
-        value = next(left, None) if takes else None
-        joined.append(word if value is None else f"{word if word.startswith('--') else _ALIASES[word]}={value}")
+        name = _ALIASES.get(word, word)
+        value = next(left, None) if kinds.get(name) in ("value", "repeat") else None
+        joined.append(word if value is None else f"{name}={value}")
     return joined
-
-
-def tell(parsed: RunFlags) -> None:
-    """Say which flags were passed over."""
-    for line in parsed.passed_over:
-        print(f"hookline run: {one_line(line)}", file=sys.stderr)

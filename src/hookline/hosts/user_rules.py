@@ -47,7 +47,8 @@ def judged(line: str, cwd: str, project: str) -> Reply:
     """
     where = places(project)
     files = [read_settings(source) for source in settings_sources(where)[0]]
-    rows, problems = read_permissions(files)
+    problems: list[Problem] = []
+    rows = read_permissions(files, problems)
     alone = any(file.source.kind == "managed" and file.raw.get(_MANAGED_ONLY) is True for file in files)
     heard = [row for row in rows if row.source.kind == "managed" or not alone]  # whose allow rules count
     own = [row for row in heard if not row.source.foreign]

@@ -1,7 +1,5 @@
 """Looking harder than loading does: hooks that are well-formed and still cannot do what their author wants."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -20,13 +18,12 @@ from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
 from hookline.settings.fields import ACTIONS, default_timeout
-from hookline.settings.files import Problem, read_bytes
+from hookline.settings.files import Problem, read_text
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import parse_hooks
-from hookline.settings.trust.code_imports import CODE
-from hookline.settings.trust.scripts import OTHER_VALUED, PYTHON_VALUED
+from hookline.settings.trust.code_imports import WORDS
+from hookline.settings.trust.scripts import MARKS, OTHER_VALUED, PYTHON_VALUED
 
-_LARGEST = 4 * 1024 * 1024
 _LONG = 60.0
 _MILLISECONDS = 1000.0
 """From here on a number of seconds looks like milliseconds."""
@@ -35,15 +32,15 @@ _KINDS = {action: kind for kind, action in ACTIONS.items()}
 
 def check(loaded: LoadedSettings) -> list[Problem]:
     """Every problem of the files and of the hooks in them, each said once, in the order of the files' lines."""
-    tables = ((file.raw["hooks"], file.source) for file in loaded.files if "hooks" in file.raw)
     # as the files have them: duplicates, too, since each may have a problem of its own
-    written = [hook for table, source in tables for hook in parse_hooks(table, source, loaded.switches.http).hooks]
+    written = [hook for file in loaded.files if "hooks" in file.raw
+               for hook in parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks]  # fmt: skip
     found = dict.fromkeys([*loaded.problems, *check_hooks(written, str(loaded.places.project_dir))])
-    texts: dict[str, str] = {}
-    for file in loaded.files:
-        if file.source.path and file.markdown is None:
-            data = read_bytes(file.source.path, _LARGEST)
-            texts[file.source.label] = data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+    texts = {
+        file.source.label: read_text(file.source.path, "")[0] or ""
+        for file in loaded.files
+        if file.source.path and file.markdown is None
+    }
     order = {file.source.label: number for number, file in enumerate(loaded.files)}
     return sorted(
         (_placed(problem, texts) for problem in found),
@@ -61,71 +58,60 @@ def _placed(problem: Problem, texts: Mapping[str, str]) -> Problem:
 
 def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
     """What is wrong with hooks, wherever they come from."""
-    found = [problem for hook in hooks for look in (_matcher, _condition, _command, _timeout, _confinement)
-             for problem in look(hook, project)]  # fmt: skip
-    return list(dict.fromkeys(found))
+    found: dict[Problem, None] = {}
+    for hook in hooks:
+        commands = _CommandCheck(hook.action, project).problems() if isinstance(hook.action, Command) else ()
+        for message in (*_matcher(hook), *_condition(hook)):
+            found[Problem(hook.source, message, "warning")] = None
+        found |= dict.fromkeys(Problem(hook.source, f"command: {message}") for message in commands)
+        found |= dict.fromkeys(Problem(hook.source, f"timeout: {message}", "warning") for message in _timeout(hook))
+        found |= dict.fromkeys(_confinement(hook))
+    return list(found)
 
 
-def _matcher(hook: Hook, _: str) -> Iterator[Problem]:
-    pattern = hook.matcher.pattern
-    if hook.matcher.matches_all:
-        return
-    for cls in hook.events:
-        name = cls.event_name
+def _matcher(hook: Hook) -> Iterator[str]:
+    said = f"matcher `{hook.matcher.pattern}`"
+    for name in () if hook.matcher.matches_all else (cls.event_name for cls in hook.events):
         if CATALOG[name].subject is None:
-            yield Problem(
-                hook.source, f"matcher `{pattern}` is ignored: {name} has nothing to match; leave it out", "warning"
-            )
+            yield f"{said} is ignored: {name} has nothing to match; leave it out"
         elif (subjects := spec_of(name).subjects) and not any(hook.matcher.matches(subject) for subject in subjects):
             known = ", ".join(f"`{subject}`" for subject in subjects)
-            yield Problem(hook.source, f"matcher `{pattern}` can never match: {name} knows {known}", "warning")
+            yield f"{said} can never match: {name} knows {known}"
         elif CATALOG[name].subject == "tool_name":
-            yield from _tool_names(hook, pattern)
+            yield from (f"{said}{problem}" for problem in _tool_names(hook, hook.matcher.pattern))
 
 
-def _tool_names(hook: Hook, pattern: str) -> Iterator[Problem]:
+def _tool_names(hook: Hook, pattern: str) -> Iterator[str]:
     rule = re.fullmatch(r"(\w+)\(.*\)", pattern)
     if rule and rule[1] in CLAUDE_TOOLS and not any(map(hook.matcher.matches, CLAUDE_TOOLS)):
-        said = f'never matches, as it is a rule; write `{rule[1]}`, and `"if": "{pattern}"` in the hook'
-        yield Problem(hook.source, f"matcher `{pattern}` {said}", "warning")
+        yield f' never matches, as it is a rule; write `{rule[1]}`, and `"if": "{pattern}"` in the hook'
     if not all(char.isalnum() or char in "_-,| " for char in pattern):
         return
     for name in (part.strip() for part in pattern.replace(",", "|").split("|")):
         if re.fullmatch(r"mcp__(?:(?!__).)+", name):
-            said = f"`{name}` is a server's name, not a tool's, and never matches; write `{name}__.*`"
-            yield Problem(hook.source, f"matcher `{pattern}`: {said}", "warning")
+            yield f": `{name}` is a server's name, not a tool's, and never matches; write `{name}__.*`"
         known = not name or name in CLAUDE_TOOLS or name.startswith("mcp__")
-        near = "" if known else did_you_mean(name, CLAUDE_TOOLS)
-        if near:
-            yield Problem(hook.source, f"matcher `{pattern}`: no tool is called `{name}`{near}", "warning")
+        if near := "" if known else did_you_mean(name, CLAUDE_TOOLS):
+            yield f": no tool is called `{name}`{near}"
     ported = getattr(hook.action, "dialect", "claude") != "claude"  # written for a matcher that is searched (seeds/002)
     if ported and hook.matcher.matches("Edit") and not hook.matcher.matches("MultiEdit"):
-        exact = f"matcher `{pattern}` is exact here and does not match `MultiEdit`"
-        yield Problem(hook.source, f"{exact}; write `{pattern}|MultiEdit`, or a regular expression", "warning")
+        exact = " is exact here and does not match `MultiEdit`"
+        yield f"{exact}; write `{pattern}|MultiEdit`, or a regular expression"
 
 
-def _condition(hook: Hook, _: str) -> Iterator[Problem]:
+def _condition(hook: Hook) -> Iterator[str]:
     if hook.condition is None:
         return
-    said = advice(hook.condition, CLAUDE_TOOLS)
-    if said:
-        yield Problem(hook.source, f"if: {said}", "warning")
     tools = [rule.tool for rule in hook.condition.rules]
     about_tools = any(cls.subject_field == "tool_name" for cls in hook.events)
-    if not said and about_tools and not any(map(hook.matcher.matches, tools)):
+    if said := advice(hook.condition, CLAUDE_TOOLS):
+        yield f"if: {said}"
+    elif about_tools and not any(map(hook.matcher.matches, tools)):
         left_out = ", ".join(f"`{tool}`" for tool in tools)
-        problem = f"if: `{hook.condition}` can never hold, since matcher `{hook.matcher.pattern}` leaves {left_out} out"
-        yield Problem(hook.source, problem, "warning")
+        yield f"if: `{hook.condition}` can never hold, since matcher `{hook.matcher.pattern}` leaves {left_out} out"
 
 
-def _command(hook: Hook, project: str) -> Iterator[Problem]:
-    if not isinstance(hook.action, Command):
-        return
-    for problem in dict.fromkeys(_CommandCheck(hook.action, project).problems()):
-        yield Problem(hook.source, f"command: {problem}")
-
-
-def _confinement(hook: Hook, _: str) -> Iterator[Problem]:
+def _confinement(hook: Hook) -> Iterator[Problem]:
     """A guard that asks for confinement where there is none still judges, by the text alone."""
     if not asks_to_confine(hook):
         return
@@ -148,24 +134,16 @@ def asks_to_confine(hook: Hook) -> bool:
     )
 
 
-def _timeout(hook: Hook, _: str) -> Iterator[Problem]:
-    spec = CATALOG[hook.events[0].event_name]
-    if type(hook.action) not in _KINDS:
-        return
-    default = default_timeout(_KINDS[type(hook.action)], spec.name)
-    if hook.timeout is None or hook.timeout == default:
+def _timeout(hook: Hook) -> Iterator[str]:
+    spec, kind = CATALOG[hook.events[0].event_name], _KINDS.get(type(hook.action))
+    if kind is None or hook.timeout is None or hook.timeout == default_timeout(kind, spec.name):
         return
     if hook.timeout >= _MILLISECONDS:
         meant = f"did you mean {hook.timeout / 1000:g} seconds? write `{hook.timeout / 1000:g}`"
-        yield Problem(hook.source, f"timeout: {hook.timeout:g} s is over a quarter of an hour; {meant}", "warning")
+        yield f"{hook.timeout:g} s is over a quarter of an hour; {meant}"
     elif spec.gate and hook.timeout > _LONG:
-        problem = (
-            f"timeout: {hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
-        )
-        yield Problem(hook.source, problem, "warning")
+        yield f"{hook.timeout:g} s on a gate lets the agent wait for over a minute; write `{_LONG:g}` or less"
 
-
-# -- where a key stands -----------------------------------------------------------------------------------------------
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -193,8 +171,6 @@ def position(text: str, path: str) -> tuple[int, int] | None:
     return None if at is None else (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
-# -- programs and scripts that are not there --------------------------------------------------------------------------
-
 _BUILTINS = frozenset(
     """
     . : [ alias bg bind break builtin caller cd command compgen complete continue coproc declare dirs disown echo enable
@@ -208,7 +184,7 @@ _LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}
 _TESTS = re.compile(r"""(?:\[\[?|\btest)\s+(?:!\s+)?-[a-zA-Z]\s+["']?([^\s"'\];]+)""")
 _FUNCTIONS = re.compile(r"(?:^|[\s;&|{(])(?:function\s+([\w-]+)|([\w-]+)\s*\(\s*\))")
 _NO_SCRIPT = re.compile(r"-(?:[a-zA-Z]*[cm]|e|-eval|p|-print)")
-_MARKS = {"CLAUDE_PROJECT_DIR": "/:project:", "CLAUDE_PLUGIN_ROOT": "/:plugin:", "HOME": "/:home:"}
+_MARKS = {**MARKS, "HOME": "/:hookline-home:"}
 """What stands for a folder while a command is read: single words, since their names may have blanks."""
 
 
@@ -246,18 +222,14 @@ class _CommandCheck:
                 continue
             folders = [Path(self._project, self._filled(base)) for base in bases]
             program = self._filled(command.words[0])
-            script = self._script(command)
-            named = script is not None and (
-                "/" in script or Path(script).suffix in CODE
-            )  # not a task, as `bun run build`
-            if script is not None and named and not self._is_there(script, folders):
+            script = self._script(command) or ""
+            named = "/" in script or Path(script).suffix in WORDS["code"]  # not a task, as `bun run build`
+            if named and not self._is_there(script, folders):
                 yield f"`{script}` does not exist"
             if command.via and "/" not in program:  # `uv run check.py`, `npx tsx`: what it brings itself is its matter
-                if Path(program).suffix in CODE and not self._is_there(program, folders):
+                if Path(program).suffix in WORDS["code"] and not self._is_there(program, folders):
                     yield f"`{program}` does not exist"
-                continue
-            problem = self._unrunnable(program, folders)
-            if problem:
+            elif problem := self._unrunnable(program, folders):
                 yield f"`{program}` {problem}"
 
     def _script(self, command: SimpleCommand) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import stat
@@ -97,10 +98,12 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise RecursionError
     if isinstance(value, dict):
-        keys = (
-            key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key) for key in value
-        )
-        return {key: plain(one, depth + 1) for key, one in zip(keys, value.values(), strict=True)}
+        return {
+            key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key): plain(
+                one, depth + 1
+            )
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(one, depth + 1) for one in value]
     if isinstance(value, bool | str | float) or value is None:
@@ -120,16 +123,21 @@ def pretty(value: Any, indent: int = 2) -> str:
 
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     """The value of a JSON text; what is no JSON is a problem with line and column, a key said twice is one, too."""
+    twice: dict[str, None] = {}
+
+    def pairs(found: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in found]
+        if len(set(names)) < len(names):  # JSON readers keep the last and say nothing
+            twice.update(dict.fromkeys(name for name in names if names.count(name) > 1))
+
     if not text.strip():
         return None, (Problem(label, "is empty; write `{}`"),)
     try:
         value = plain(msgspec.json.decode(text))
-        return value, _said_twice(text, value, label)
+        json.loads(text, object_pairs_hook=pairs, parse_int=str)
     except RecursionError:
         return None, (Problem(label, "is nested too deeply"),)
     except msgspec.MsgspecError as error:
-        import json  # only a broken file needs it: the time to start counts
-
         said = str(error).lower()
         try:
             json.loads(text)
@@ -138,36 +146,8 @@ def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
         except (ValueError, RecursionError):
             pass
         return None, (Problem(label, f"is not JSON: {said}"),)
-
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
-
-
-def _said_twice(text: str, value: Any, label: str) -> tuple[Problem, ...]:
-    """A problem for every key that its object has twice: JSON readers keep the last and say nothing."""
-    if sum(1 for found in _STRING.finditer(text) if found[1]) == _keys(value):
-        return ()
-    import json  # as above
-
-    twice: list[str] = []
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in found]
-        twice.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
-        return dict(found)
-
-    json.loads(text, object_pairs_hook=pairs)
     message = "stands there twice, and only the last one counts; join them"
-    return tuple(Problem(label, f"`{name}` {message}") for name in dict.fromkeys(twice))
-
-
-def _keys(value: Any) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(map(_keys, value.values()))
-    return sum(map(_keys, value)) if isinstance(value, list) else 0
-
-
-# -- the files that hooks run ----------------------------------------------------------------------------------------
+    return value, tuple(Problem(label, f"`{name}` {message}") for name in twice)
 
 
 class HookScript(msgspec.Struct, frozen=True):
@@ -235,14 +215,9 @@ def is_misspelling(word: str, known: Iterable[str]) -> bool:
     from difflib import get_close_matches
 
     plain = word.lower().replace("_", "").replace("-", "")
-    return bool(get_close_matches(plain, [name.lower() for name in known], n=1, cutoff=_NEARLY))
+    return bool(get_close_matches(plain, [name.lower() for name in known], n=1, cutoff=0.8))
 
 
-_NEARLY = 0.8
-
-
-# -- the header of skill and agent markdown files --------------------------------------------------------------------
-#
 # People write headers by hand, and Claude Code reads them leniently: `description: Use this: when asked` and
 # `argument-hint: [file] [line]` are no YAML, and mean what they say. So a header that is not YAML is read key by key,
 # and a value that is not YAML is text. What cannot be read even so is a problem; readers take it as the strictest.
@@ -301,9 +276,11 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
 
 def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     """A header that is not YAML, key by key; nothing of it if it does not even have keys."""
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 2} column {mark.column + 1}: {error.problem or error.context}" if mark else str(error)
     parts = _parts(text)
     if not parts:
-        return {}, (Problem(label, f"its header is not YAML: {_located(error)}"),)
+        return {}, (Problem(label, f"its header is not YAML: {where}"),)
     header: dict[str, Any] = {}
     problems: list[Problem] = []
     for number, key, lines in parts:
@@ -315,7 +292,7 @@ def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, 
         else:
             problems.append(Problem(label, f"line {number}: `{key}` of its header is not YAML and cannot be read"))
     if not problems:
-        why = f"its header is not YAML ({_located(error)}) and is read as it seems to be meant; quote the value"
+        why = f"its header is not YAML ({where}) and is read as it seems to be meant; quote the value"
         problems.append(Problem(label, why, "warning"))
     return header, tuple(problems)
 
@@ -365,10 +342,3 @@ def _loader(yaml: Any) -> Any:
         for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     return PlainLoader
-
-
-def _located(error: Any) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return str(error)
-    return f"line {mark.line + 2} column {mark.column + 1}: {error.problem or error.context}"

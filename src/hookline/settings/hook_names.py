@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hookline.core.hooks.hook import (
-    EVERYTHING,
-    Action,
-    AgentCheck,
-    Cedar,
-    Command,
-    Hook,
-    Http,
-    Matcher,
-    McpTool,
-    Prompt,
-    Rego,
-)
+from hookline.core.hooks.hook import EVERYTHING, Action, AgentCheck, Command, Hook, Http, Matcher, McpTool, Prompt
 from hookline.core.shell.programs.table import names
 from hookline.settings.files import Problem, canonical
 
@@ -48,9 +36,7 @@ def _short(action: Action) -> str:
         return f"{action.server}.{action.tool}"
     if isinstance(action, Prompt | AgentCheck):
         return " ".join(action.prompt.split())
-    if isinstance(action, Cedar | Rego):
-        return action.policies
-    return "hook"
+    return str(getattr(action, "policies", "hook"))
 
 
 def _of_command(command: str) -> str:
@@ -120,13 +106,13 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     return list(kept.values()), notes
 
 
-#: what two hooks that are one and the same may differ in
 _ASIDE: dict[type[Action], dict[str, Any]] = {
     Command: {"shell": None, "asynchronous": False, "async_rewake": False},
     Http: {"headers": {}, "allowed_env": (), "allowed_urls": None},
     Prompt: {"model": None, "continue_on_block": False},
     AgentCheck: {"model": None},
 }
+"""What two hooks that are one and the same may differ in."""
 
 
 def _joined(first: Hook, last: Hook) -> Hook:
@@ -134,13 +120,9 @@ def _joined(first: Hook, last: Hook) -> Hook:
     alone = ("asynchronous", "async_rewake")
     goes_on = [hook.background or any(getattr(hook.action, name, False) for name in alone) for hook in (first, last)]
     awaited = first if goes_on == [False, True] else last
-    matchers = (first.matcher, last.matcher)
-    if any(one.matches_all for one in matchers):
-        matcher = EVERYTHING
-    elif first.matcher.pattern == last.matcher.pattern:
-        matcher = first.matcher
-    else:
-        matcher = Matcher(f"{first.matcher.pattern}|{last.matcher.pattern}", _Either(*matchers))
+    a, b = first.matcher, last.matcher
+    either = a if a.pattern == b.pattern else Matcher(f"{a.pattern}|{b.pattern}", _Either(a, b))
+    matcher = EVERYTHING if a.matches_all or b.matches_all else either
     return msgspec.structs.replace(
         first,
         action=awaited.action,

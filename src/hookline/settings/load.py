@@ -156,7 +156,12 @@ def read_settings(source: SettingsSource) -> File:
     """Read one settings file; a file that is not there says nothing, unless it was asked for by name."""
     value, text = source.value, source.text
     problems: tuple[Problem, ...] = ()
-    if value is None:
+    if value is not None:
+        try:
+            value = plain(value)
+        except RecursionError:
+            value, problems = None, (Problem(source.label, "is nested too deeply"),)
+    else:
         if text is None:
             text, problems = read_text(source.path, source.label)
         if text is None and not problems and source.kind == "flag":
@@ -164,17 +169,10 @@ def read_settings(source: SettingsSource) -> File:
         if text is None:
             return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
         value, problems = parse_json(text, source.label)
-    else:
-        try:
-            value = plain(value)
-        except RecursionError:
-            value, problems = None, (Problem(source.label, "is nested too deeply"),)
-    wrong = not isinstance(value, dict)
-    if wrong and not problems:
-        problems = (Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`'),)
-    if wrong:
-        return File(source=source, problems=problems, broken=True, found=True)
-    return File(source=source, raw=value, problems=(*problems, *misspelt(source, value)), found=True)
+    if isinstance(value, dict):
+        return File(source=source, raw=value, problems=(*problems, *misspelt(source, value)), found=True)
+    wrong = Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`')
+    return File(source=source, problems=problems or (wrong,), broken=True, found=True)
 
 
 _HEADER_KEYS = ("hooks", "model", "permissionMode", "mcpServers", "allowed-tools")
@@ -236,22 +234,20 @@ def merge_files(
         file if effective is None or effective(file) else msgspec.structs.replace(file, raw=harmless(file.raw))
         for file in files
     ]
-    switches, switch_problems = read_switches(heard)
-    env, env_problems = read_env(heard)
-    permissions, permission_problems = read_permissions(heard)
-    hooks, skills, hook_problems = _hooks(heard, switches)
-    said = (*problems, *(p for file in files for p in file.problems), *switch_problems, *env_problems,
-            *permission_problems, *hook_problems)  # fmt: skip
+    said = [*problems, *(problem for file in files for problem in file.problems)]
+    switches, env, permissions = read_switches(heard, said), read_env(heard, said), read_permissions(heard, said)
+    hooks, skills = _hooks(heard, switches, said)
     return LoadedSettings(
-        places=where, files=files, hooks=hooks, skills=skills, problems=said, switches=switches,
+        places=where, files=files, hooks=hooks, skills=skills, problems=tuple(said), switches=switches,
         permissions=permissions, env=env, raw=merged(heard), watched=_watched(where, files), source_problems=problems,
     )  # fmt: skip
 
 
-def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...], tuple[Skill, ...], list[Problem]]:
+def _hooks(
+    files: Sequence[File], switches: Switches, problems: list[Problem]
+) -> tuple[tuple[Hook, ...], tuple[Skill, ...]]:
     hooks: list[Hook] = []
     skills: list[Skill] = []
-    problems: list[Problem] = []
     for file in files:
         if "hooks" not in file.raw:
             continue
@@ -270,7 +266,8 @@ def _hooks(files: Sequence[File], switches: Switches) -> tuple[tuple[Hook, ...],
         named = with_free_names(without_duplicates(skill.hooks)[0], taken)
         taken |= {hook.name for hook in named}
         skills[at] = msgspec.structs.replace(skill, hooks=tuple(named))
-    return tuple(free), tuple(skills), [*problems, *notes]
+    problems += notes
+    return tuple(free), tuple(skills)
 
 
 def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
@@ -284,8 +281,6 @@ def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, paths)))
 
 
-# -- CLAUDE.md and its kin: which files they take in from outside their project ----------------------------------------
-#
 # A project may put anything into its own files, and a model that is told to read them reads them. What it may not do
 # before it is trusted is to take in files of its user: `@~/notes.md`, `@/etc/hosts`, or a link that leads there.
 
@@ -300,14 +295,8 @@ _LARGEST = 1 << 20
 def includes(content: str, folder: Path) -> list[Path]:
     """The files a text names with `@path`, outside code; a name that is not a file is just a word."""
     prose = CODE.sub("", FENCE.sub("", content))
-    names = [name.replace("\\ ", " ") for name in INCLUDE.findall(prose)]
-    found = []
-    for name in names:
-        try:
-            found.append(Path(folder, Path(name).expanduser()))
-        except RuntimeError:  # `~name` of an unknown user
-            found.append(Path(folder, name))
-    return found
+    names = (name.replace("\\ ", " ") for name in INCLUDE.findall(prose))
+    return [Path(folder, os.path.expanduser(name)) for name in names]  # noqa: PTH111 - `~x` of no user is a name
 
 
 def is_outside(path: Path, root: Path) -> bool:
@@ -320,11 +309,7 @@ def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     root = where.project_dir
     rules = sorted((root / ".claude" / "rules").rglob("*.md"))[:_MOST_RULES]
     files = [*(root / name for name in ("CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md")), *rules]
-    return tuple(
-        SettingsSource(kind="memory", label=where.label(path), path=str(path), root=str(root), foreign=True)
-        for path in files
-        if is_file(path)
-    )
+    return tuple(where.file("memory", path, root=str(root), foreign=True) for path in files if is_file(path))
 
 
 def outside_imports(path: Path, root: Path) -> list[str]:

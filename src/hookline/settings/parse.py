@@ -58,9 +58,8 @@ def parse_hooks(table: object, source: SettingsSource, rules: HttpRules | None =
     reader = _Reader(source, rules or HttpRules())
     if not isinstance(table, dict):
         reader.say("hooks", f'expected an object of events, got {shown(table)}; write `{{"PreToolUse": […]}}`')
-    else:
-        for key, entries in table.items():
-            reader.event(key, entries)
+    for key, entries in table.items() if isinstance(table, dict) else ():
+        reader.event(key, entries)
     return ParsedSettings(tuple(reader.hooks), tuple(reader.problems))
 
 
@@ -96,21 +95,19 @@ class _Reader:
     def say(self, at: str, message: str, severity: Severity = "error") -> None:
         self.problems.append(Problem(f"{self.source.label}: {at}", message, severity))
 
-    # -- which event, and which way of writing ---------------------------------------------------------------------
-
     def event(self, key: str, entries: object) -> None:
         at = f"hooks.{key}"
-        name = key if key in CATALOG else _SPELLINGS.get(key)
-        if name is None:
+        spec = CATALOG.get(_SPELLINGS.get(key, key))
+        if spec is None:
             if not _is_comment(key):
                 self._unknown_event(key, at)
         elif isinstance(entries, list):
             for number, one in enumerate(entries):
-                self._listed(CATALOG[name], f"{at}[{number}]", one, exact=key in CATALOG)
+                self._listed(spec, f"{at}[{number}]", one, exact=key in CATALOG)
         elif isinstance(entries, str):
-            self._short(CATALOG[name], at, entries)
+            self._short(spec, at, entries)
         elif isinstance(entries, dict):
-            self._named(CATALOG[name], at, entries)
+            self._named(spec, at, entries)
         else:
             self.say(at, f'expected a list, got {shown(entries)}; write `[{{"hooks": […]}}]`')
 
@@ -147,13 +144,12 @@ class _Reader:
 
     def _short(self, spec: EventSpec, at: str, one: object, name: str = "") -> None:
         """The short ways of seeds/002."""
-        if isinstance(one, str | dict):
-            said = {"command": one} if isinstance(one, str) else one
-            raw = {("timeout" if key == "timeout_secs" else key): value for key, value in said.items()}
-            matcher = raw.pop("matcher", None)
-            self._entry(_Entry(spec, at, raw, short=True, name=name, matcher=matcher, matcher_at=f"{at}.matcher"))
-        else:
-            self.say(at, f'expected a command, got {shown(one)}; write `"./check.sh"`')
+        said = {"command": one} if isinstance(one, str) else one
+        if not isinstance(said, dict):
+            return self.say(at, f'expected a command, got {shown(one)}; write `"./check.sh"`')
+        raw = {("timeout" if key == "timeout_secs" else key): value for key, value in said.items()}
+        matcher = raw.pop("matcher", None)
+        return self._entry(_Entry(spec, at, raw, short=True, name=name, matcher=matcher, matcher_at=f"{at}.matcher"))
 
     def _named(self, spec: EventSpec, at: str, entries: dict[str, Any]) -> None:
         if isinstance(entries.get("hooks"), list):
@@ -166,12 +162,8 @@ class _Reader:
                 if not _is_comment(name):
                     self._short(spec, f"{at}.{name}", one, name=name)
 
-    # -- one entry -------------------------------------------------------------------------------------------------
-
     def _entry(self, entry: _Entry) -> None:
-        kind = self._kind(entry)
-        values = None if kind is None else self._values(entry, kind)
-        if kind is None or values is None:
+        if (kind := self._kind(entry)) is None or (values := self._values(entry, kind)) is None:
             return
         action = self._action(entry, kind, values)
         condition, when = self._condition(entry, values.get("if"))
@@ -221,16 +213,14 @@ class _Reader:
             self.say(entry.at, f'`{key}` is missing; write `"{key}": {fields[key].write}`')
         values, runs = {}, not missing
         for key, field in ((key, field) for key, field in fields.items() if key in entry.raw):
-            if field.ok(entry.raw[key]):
-                values[key] = entry.raw[key]
-                continue
-            effect = _EFFECT[field.otherwise]
-            got = shown(entry.raw[key])
-            self.say(f"{entry.at}.{key}", f"expected {field.want}, got {got}; write `{field.write}`{effect}")
-            runs = runs and field.otherwise != "drop"
-            if field.otherwise == "block":
-                values[key] = "block"
-        return values if runs else None
+            value = entry.raw[key]
+            if not field.ok(value):
+                said = f"expected {field.want}, got {shown(value)}; write `{field.write}`{_EFFECT[field.otherwise]}"
+                self.say(f"{entry.at}.{key}", said)
+                runs = runs and field.otherwise != "drop"
+                value = "block" if field.otherwise == "block" else None
+            values[key] = value
+        return {key: value for key, value in values.items() if value is not None} if runs else None
 
     def _unknown(self, at: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in raw:
@@ -274,10 +264,9 @@ class _Reader:
             if not given["url"].lower().startswith(("http://", "https://")):
                 problem = f"expected `http://…` or `https://…`, got {shown(given['url'])}"
                 self.say(f"{entry.at}.url", problem, "warning")
-            allowed = (
-                name for name in given.get("allowed_env", ()) if self.rules.env is None or name in self.rules.env
-            )
-            given |= {"allowed_env": tuple(allowed), "allowed_urls": self.rules.urls}
+            known = self.rules.env
+            allowed = tuple(name for name in given.get("allowed_env", ()) if known is None or name in known)
+            given |= {"allowed_env": allowed, "allowed_urls": self.rules.urls}
         elif kind == "command":
             env = {**({"EVENT": _snake(entry.event.name)} if entry.short else {}), **given.get("env", {})}
             command = _filled(given["command"], self.source)
@@ -286,12 +275,9 @@ class _Reader:
                 self.say(f"{entry.at}.command", problem)
             if "args" in given:
                 given["args"] = tuple(_filled(arg, self.source) for arg in given["args"])
-            source = self.source
-            given |= {"command": command, "env": env, "plugin_root": source.plugin_root, "plugin": source.plugin}
-            given |= {
-                "plugin_data": source.plugin_data,
-                "dialect": given.get("dialect") or ("snake" if entry.short else "claude"),
-            }
+            source, dialect = self.source, given.get("dialect") or ("snake" if entry.short else "claude")
+            given |= {"command": command, "env": env, "dialect": dialect, "plugin": source.plugin}
+            given |= {"plugin_root": source.plugin_root, "plugin_data": source.plugin_data}
         action: Action = ACTIONS[kind](**given)
         return action
 

@@ -78,6 +78,10 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     found: bool = False
     broken: bool = False
 
+    def problem(self, key: str, message: str, severity: Severity = "error") -> Problem:
+        """What is wrong with a key of it."""
+        return Problem(f"{self.source.label}: {key}", message, severity)
+
 
 def by_strength(files: Iterable[File]) -> list[File]:
     """Settings files from the weakest to the strongest; what else there is (plugins) settles nothing."""
@@ -85,35 +89,26 @@ def by_strength(files: Iterable[File]) -> list[File]:
     return sorted(ranked, key=lambda one: STRENGTH.index(one.source.kind))
 
 
-def read_switches(files: Sequence[File]) -> tuple[Switches, list[Problem]]:
+def read_switches(files: Sequence[File], problems: list[Problem]) -> Switches:
     """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS.md §9)."""
-    problems: list[Problem] = []
     disabled, managed_only, managed_disabled = False, False, False
     for one in by_strength(files):
-        off, alone = (_switch(one, key, problems) for key in ("disableAllHooks", "allowManagedHooksOnly"))
+        said = {key: one.raw.get(key) for key in ("disableAllHooks", "allowManagedHooksOnly")}
+        for key, value in said.items():
+            if value is not None and not isinstance(value, bool):
+                message = f"expected true or false, got {shown(value)}; write `true`; it is ignored"
+                problems.append(one.problem(key, message))
+        off, alone = said["disableAllHooks"], said["allowManagedHooksOnly"] is True
         managed = one.source.kind == "managed"
-        if off is not None:
+        if isinstance(off, bool):
             disabled = off
             managed_disabled = off if managed else managed_disabled
-        managed_only = managed_only or bool(alone and managed)
+        managed_only = managed_only or (alone and managed)
         if alone and not managed:
             message = "counts in managed settings alone; it is ignored here"
-            problems.append(_problem(one, "allowManagedHooksOnly", message, "warning"))
+            problems.append(one.problem("allowManagedHooksOnly", message, "warning"))
     http = HttpRules(_list(files, "allowedHttpHookUrls", problems), _list(files, "httpHookAllowedEnvVars", problems))
-    made = Switches(disabled=disabled, managed_only=managed_only, managed_disabled=managed_disabled, http=http)
-    return made, problems
-
-
-def _problem(one: File, key: str, message: str, severity: Severity = "error") -> Problem:
-    return Problem(f"{one.source.label}: {key}", message, severity)
-
-
-def _switch(one: File, key: str, problems: list[Problem]) -> bool | None:
-    value = one.raw.get(key)
-    if value is None or isinstance(value, bool):
-        return value
-    problems.append(_problem(one, key, f"expected true or false, got {shown(value)}; write `true`; it is ignored"))
-    return None
+    return Switches(disabled=disabled, managed_only=managed_only, managed_disabled=managed_disabled, http=http)
 
 
 def _list(files: Iterable[File], key: str, problems: list[Problem]) -> tuple[str, ...] | None:
@@ -125,41 +120,41 @@ def _list(files: Iterable[File], key: str, problems: list[Problem]) -> tuple[str
             found.update(dict.fromkeys(entries))
         else:
             message = f"expected a list of texts, got {shown(entries)}; write `[]`, which is how it is read"
-            problems.append(_problem(one, key, message))
+            problems.append(one.problem(key, message))
     return tuple(found) if said else None
 
 
-def read_env(files: Iterable[File]) -> tuple[dict[str, str], list[Problem]]:
+def read_env(files: Iterable[File], problems: list[Problem]) -> dict[str, str]:
     """`env` of all files; the strongest file's value stands."""
     env: dict[str, str] = {}
-    problems: list[Problem] = []
     for one in by_strength(files):
         table = one.raw.get("env", {})
         if not isinstance(table, dict):
-            message = f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`'
-            problems.append(_problem(one, "env", message))
+            problems.append(
+                one.problem("env", f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`')
+            )
             continue
         for name, value in table.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             if not isinstance(value, str | int | float) or "\0" in text or not name or set(name) & {"=", "\0"}:
-                problems.append(_problem(one, f"env.{name}", f'expected a text, got {shown(value)}; write `"b"`'))
+                problems.append(one.problem(f"env.{name}", f'expected a text, got {shown(value)}; write `"b"`'))
             else:
                 env[name] = text
-    return env, problems
+    return env
 
 
-def read_permissions(files: Iterable[File]) -> tuple[tuple[Permissions, ...], list[Problem]]:
+def read_permissions(files: Iterable[File], problems: list[Problem]) -> tuple[Permissions, ...]:
     """The permission rules of every file that has some, from the weakest to the strongest."""
-    problems: list[Problem] = []
     found = []
     for one in by_strength(files):
         table = one.raw.get("permissions")
         if isinstance(table, dict):
             found.append(_permissions(one, table, problems))
         elif table is not None:
-            message = f'expected an object, got {shown(table)}; write `{{"deny": []}}`'
-            problems.append(_problem(one, "permissions", message))
-    return tuple(found), problems
+            problems.append(
+                one.problem("permissions", f'expected an object, got {shown(table)}; write `{{"deny": []}}`')
+            )
+    return tuple(found)
 
 
 def _permissions(one: File, table: dict[str, Any], problems: list[Problem]) -> Permissions:
@@ -169,15 +164,15 @@ def _permissions(one: File, table: dict[str, Any], problems: list[Problem]) -> P
         for number, entry in enumerate(listed):
             if not isinstance(entry, str):
                 message = f'expected a rule, got {shown(entry)}; write `"Bash(git *)"`'
-                problems.append(_problem(one, f"permissions.{key}[{number}]", message))
+                problems.append(one.problem(f"permissions.{key}[{number}]", message))
         return tuple(entry for entry in listed if isinstance(entry, str))
 
     mode = table.get("defaultMode")
     if mode is not None and not isinstance(mode, str):
-        problems.append(_problem(one, "permissions.defaultMode", f"expected a mode, got {shown(mode)}"))
+        problems.append(one.problem("permissions.defaultMode", f"expected a mode, got {shown(mode)}"))
+        mode = None
     return Permissions(
-        source=one.source, allow=texts("allow"), ask=texts("ask"), deny=texts("deny"),
-        default_mode=mode if isinstance(mode, str) else None,
+        source=one.source, allow=texts("allow"), ask=texts("ask"), deny=texts("deny"), default_mode=mode,
         additional_directories=texts("additionalDirectories"),
     )  # fmt: skip
 
@@ -201,9 +196,6 @@ def _over(weak: Any, strong: Any) -> Any:
 def misspelt(source: SettingsSource, raw: Mapping[str, Any]) -> list[Problem]:
     """What is said of keys that are nearly a key of ours: `hook` for `hooks`."""
     known = {*OWN_KEYS, "allowManagedHooksOnly"}
-    near = [(key, did_you_mean(key, known)) for key in raw if key not in known]
-    close = [(key, hint) for key, hint in near if key.lower() in _NEARLY]
-    return [Problem(f"{source.label}: {key}", f"unknown key `{key}`{hint}") for key, hint in close]
-
-
-_NEARLY = {"hook", "hooks", "disableallhook", "disableallhooks", "disablehooks", "allowmanagedhookonly"}
+    close = {"hook", "hooks", "disableallhook", "disableallhooks", "disablehooks", "allowmanagedhookonly"}
+    near = [key for key in raw if key not in known and key.lower() in close]
+    return [Problem(f"{source.label}: {key}", f"unknown key `{key}`{did_you_mean(key, known)}") for key in near]

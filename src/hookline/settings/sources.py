@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal
 
 import msgspec
@@ -31,9 +33,6 @@ MANAGED = {
     "win32": r"C:\Program Files\ClaudeCode\managed-settings.json",
 }
 """Where administrators put settings, by platform."""
-
-_MANAGED_ELSEWHERE = "/etc/claude-code/managed-settings.json"
-MANAGED_VARIABLE = "HOOKLINE_MANAGED_SETTINGS"
 
 
 class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,14 +75,14 @@ class SettingsFolders(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{prefix}{full.relative_to(root).as_posix()}"
         return str(full)
 
+    def file(self, kind: Kind, path: Path, **more: Any) -> SettingsSource:
+        """A file as a source, under the name that people know it by."""
+        return SettingsSource(kind=kind, label=self.label(path), path=str(path), **more)
+
 
 def absolute_path(path: str | Path) -> Path:
     """An absolute path without `..`, links left as they are."""
-    try:
-        expanded = Path(path).expanduser()
-    except RuntimeError:  # `~name` of an unknown user
-        expanded = Path(path)
-    return Path(os.path.normpath(expanded.absolute()))
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 - `~name` of no user is a name
 
 
 def find_project(start: str | Path = ".", home: str | Path | None = None) -> Path:
@@ -118,8 +117,8 @@ def places(
     env = os.environ if env is None else env
     at_home = absolute_path(home or env.get("HOME") or "~")
     config_dir = env.get("CLAUDE_CONFIG_DIR") if moved else None
-    usual = MANAGED.get(sys.platform, _MANAGED_ELSEWHERE)
-    stated = "" if os.path.lexists(usual) else env.get(MANAGED_VARIABLE)
+    usual = MANAGED.get(sys.platform, "/etc/claude-code/managed-settings.json")
+    stated = "" if os.path.lexists(usual) else env.get("HOOKLINE_MANAGED_SETTINGS")
     return SettingsFolders(
         project_dir=absolute_path(project_dir),
         home=at_home,
@@ -157,20 +156,14 @@ def settings_sources(
 
 
 def _standard(where: SettingsFolders, wanted: Sequence[str]) -> Iterable[SettingsSource]:
-    own = where.config_dir / "settings.json"
     folder = where.project_dir / ".claude"
     at_home = where.config_dir == folder  # then the project's settings are the user's own
     if "user" in wanted:
-        yield SettingsSource(kind="user", label=where.label(own), path=str(own))
+        yield where.file("user", where.config_dir / "settings.json")
     if "project" in wanted and not (at_home and "user" in wanted):
-        yield _project_file("project", folder / "settings.json", where, foreign=not at_home)
+        yield where.file("project", folder / "settings.json", root=str(where.project_dir), foreign=not at_home)
     if "local" in wanted:
-        yield _project_file("local", folder / "settings.local.json", where, foreign=not at_home)
-
-
-def _project_file(kind: Kind, path: Path, where: SettingsFolders, *, foreign: bool) -> SettingsSource:
-    root = str(where.project_dir)
-    return SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign)
+        yield where.file("local", folder / "settings.local.json", root=str(where.project_dir), foreign=not at_home)
 
 
 def resolve_paths(settings: Any) -> Any:
@@ -191,14 +184,13 @@ def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> Sett
         return SettingsSource(kind="flag", label="--settings", value=dict(given))
     if isinstance(given, str) and _is_inline(given):
         return SettingsSource(kind="flag", label="--settings", text=given)
-    path = absolute_path(given)
-    return SettingsSource(kind="flag", label=where.label(path), path=str(path))
+    return where.file("flag", absolute_path(given))
 
 
 def mcp_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     """The project's `.mcp.json`, whose servers are programs that it wants started."""
     path = where.project_dir / ".mcp.json"
-    return (_project_file("mcp", path, where, foreign=True),) if path.is_file() else ()
+    return (where.file("mcp", path, root=str(where.project_dir), foreign=True),) if path.is_file() else ()
 
 
 def plugin_sources(
@@ -218,35 +210,27 @@ def plugin_sources(
     plugin = name or f"{table.get('name') or root.name}@inline"
     data = where.config_dir / "plugins" / "data" / re.sub(r"[^\w-]", "-", plugin)
     standard = root / "hooks" / "hooks.json"
-    base = SettingsSource(
-        kind="plugin", label=where.label(standard), path=str(standard), root=str(root), foreign=True,
-        plugin=plugin, plugin_data=str(data),
-    )  # fmt: skip
-
-    def at(file: Path, **more: Any) -> SettingsSource:
-        return msgspec.structs.replace(base, label=where.label(file), path=str(file), **more)
-
+    at = partial(where.file, root=str(root), foreign=True, plugin=plugin, plugin_data=str(data))
     declared = (table.get(key, []) for key in ("hooks", "mcpServers"))
     hooks, servers = (value if isinstance(value, list) else [value] for value in declared)
-    found, said = [base], []
+    found, said = [at("plugin", standard)], []
     for one in hooks:  # the name of a file, or hooks themselves
         if isinstance(one, str):
-            found += [at(file)] if (file := absolute_path(root / one)) != standard else []
+            found += [at("plugin", file)] if (file := absolute_path(root / one)) != standard else []
         elif isinstance(one, dict):
-            found.append(at(path, value=one if isinstance(one.get("hooks"), dict) else {"hooks": one}))
+            found.append(at("plugin", path, value=one if isinstance(one.get("hooks"), dict) else {"hooks": one}))
         else:
             message = f'expected the name of a file, got {shown(one)}; write `"./hooks/hooks.json"`'
             said.append(Problem(f"{where.label(path)}: hooks", message))
     named = [absolute_path(root / one) for one in servers if isinstance(one, str)]
-    found += [at(file, kind="mcp") for file in dict.fromkeys([root / ".mcp.json", *named]) if file.is_file()]
-    found += [at(path, kind="mcp", value={"mcpServers": one}) for one in servers if isinstance(one, dict)]
+    found += [at("mcp", file) for file in dict.fromkeys([root / ".mcp.json", *named]) if file.is_file()]
+    found += [at("mcp", path, value={"mcpServers": one}) for one in servers if isinstance(one, dict)]
     return tuple(found), tuple(said)
 
 
-_PATHS = (str, list)
-_MANIFEST: Mapping[str, tuple[type, ...]] = {
-    "name": (str,), "version": (str,), "description": (str,), "hooks": (str, list, dict), "commands": (str, list, dict),
-    "agents": _PATHS, "skills": _PATHS, "mcpServers": (str, list, dict),
+_MANIFEST: Mapping[str, type | UnionType] = {
+    "name": str, "version": str, "description": str, "hooks": str | list | dict, "commands": str | list | dict,
+    "agents": str | list, "skills": str | list, "mcpServers": str | list | dict,
 }  # fmt: skip
 """What the entries of a plugin.json may be; Claude Code uses no plugin of which one is something else."""
 
@@ -256,21 +240,16 @@ def _manifest(path: Path, label: str) -> tuple[dict[str, Any] | None, tuple[Prob
     table, problems = read_json(str(path), label)
     if table is None and not problems:
         return {}, ()
-    misfits = [problem.message for problem in problems] or list(_misfits(table))
+    misfits = [problem.message for problem in problems]
+    if not misfits and not isinstance(table, dict):
+        misfits = [f'expected an object such as `{{"name": "my-plugin"}}`, got {shown(table)}']
+    elif not misfits:
+        name = table.get("name")
+        if not isinstance(name, str) or not name or any(character.isspace() for character in name):
+            misfits = [f'expected a `name` without spaces, got {shown(name)}; write `"name": "my-plugin"`']
+        wrong = [key for key, kinds in _MANIFEST.items() if key in table and not isinstance(table[key], kinds)]
+        misfits += [f"`{key}` cannot be {shown(table[key])}" for key in wrong]
     return (None, (Problem(label, f"{misfits[0]}; the plugin is not used"),)) if misfits else (table, ())
-
-
-def _misfits(table: object) -> Iterator[str]:
-    """What is wrong with a plugin.json."""
-    if not isinstance(table, dict):
-        yield f'expected an object such as `{{"name": "my-plugin"}}`, got {shown(table)}'
-        return
-    name = table.get("name")
-    if not isinstance(name, str) or not name or any(character.isspace() for character in name):
-        yield f'expected a `name` without spaces, got {shown(name)}; write `"name": "my-plugin"`'
-    for key, kinds in _MANIFEST.items():
-        if key in table and not isinstance(table[key], kinds):
-            yield f"`{key}` cannot be {shown(table[key])}"
 
 
 def enabled_plugins(
@@ -284,35 +263,31 @@ def enabled_plugins(
     listed = where.config_dir / "plugins" / "installed_plugins.json"
     installed, problems = read_json(str(listed), where.label(listed))
     known: Any = installed.get("plugins") if isinstance(installed, dict) else None
-    folders = {}
-    for name in names if isinstance(known, dict) else ():
-        entry = known[name][0] if isinstance(known.get(name), list) and known[name] else known.get(name)
+    folders = []
+    for name in names:
+        entry = known.get(name) if isinstance(known, dict) else None
+        entry = entry[0] if isinstance(entry, list) and entry else entry
         path = entry.get("installPath") if isinstance(entry, dict) else None
         if isinstance(path, str) and path:
-            folders[name] = path
-    absent = [name for name in names if name not in folders]
-    said = (
-        Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning") for name in absent
-    )
-    return tuple(folders.items()), (*problems, *said)
+            folders.append((name, path))
+        else:
+            absent = Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning")
+            problems = (*problems, absent)
+    return tuple(folders), problems
 
 
 def header_sources(
     folder: Path, kind: HeaderKind, where: SettingsFolders, *, root: str, foreign: bool, plugin: str | None = None
 ) -> tuple[SettingsSource, ...]:
     """The agents', skills' or commands' markdown files of a `.claude` (or plugin) folder, sorted by name."""
-    only = {"levels": 2, "name": "SKILL.md"} if kind == "skill" else {"levels": 4}
-    paths = sorted(_markdown(folder / f"{kind}s", **only))
-    return tuple(
-        SettingsSource(kind=kind, label=where.label(path), path=str(path), root=root, foreign=foreign, plugin=plugin)
-        for path in paths[:_MOST_HEADERS]
-    )
+    paths = sorted(_markdown(folder / f"{kind}s", *((2, "SKILL.md") if kind == "skill" else (4, ""))))
+    return tuple(where.file(kind, path, root=root, foreign=foreign, plugin=plugin) for path in paths[:_MOST_HEADERS])
 
 
 _MOST_HEADERS, _MOST_ENTRIES = 500, 5000
 
 
-def _markdown(folder: Path, *, levels: int, name: str = "") -> Iterable[Path]:
+def _markdown(folder: Path, levels: int, name: str) -> Iterable[Path]:
     """Markdown files in a folder, a few levels deep; it may be a link to anywhere, so only so many entries are seen."""
     waiting, seen = [(folder, 1)], 0
     while waiting and seen < _MOST_ENTRIES:
@@ -323,8 +298,11 @@ def _markdown(folder: Path, *, levels: int, name: str = "") -> Iterable[Path]:
         except (OSError, ValueError):
             continue
         seen += len(entries)
+        folders = [Path(entry.path) for entry in entries if is_dir(entry.path)]
+        files = (
+            Path(entry.path) for entry in entries if entry.name == name or (not name and entry.name.endswith(".md"))
+        )
         if level < levels:
-            waiting += [(Path(entry.path), level + 1) for entry in entries if is_dir(entry.path)]
+            waiting += [(one, level + 1) for one in folders]
         if not name or level == levels:
-            files = (entry for entry in entries if entry.name.endswith(name or ".md") and not is_dir(entry.path))
-            yield from (Path(entry.path) for entry in files if entry.name == (name or entry.name))
+            yield from (one for one in files if one not in folders)

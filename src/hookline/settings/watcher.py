@@ -98,9 +98,9 @@ class Reloader:
             return SettingsChange(kind="kept", loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
         settled = ensure(fresh, "all" if self._policy == "all" else "error", self._trust)
         self._named = _named(status)
-        if broken:
-            return SettingsChange(kind="kept", loaded=settled, hooks=settled.hooks, problems=_as_before(broken))
-        return SettingsChange(kind="reloaded", loaded=settled, hooks=settled.hooks, problems=settled.errors)
+        problems = _as_before(broken) or settled.errors
+        kind: Any = "kept" if broken else "reloaded"
+        return SettingsChange(kind=kind, loaded=settled, hooks=settled.hooks, problems=problems)
 
     def _status(self, loaded: LoadedSettings) -> Status:
         return Status() if self._policy == "all" else self._trust.status(loaded)
@@ -112,7 +112,7 @@ class Reloader:
         self._watching = tuple(dict.fromkeys((*self.loaded.watched, *read.watched, *scripts, str(self._trust.path))))
         self._signature = signature(self._watching)
         now = time.time()
-        self._settled = not any(one is not None and abs(now - one[0] / 1e9) < _FRESH for one in self._signature)
+        self._settled = not any(one is not None and abs(now - max(one[:2]) / 1e9) < _FRESH for one in self._signature)
 
 
 def _as_before(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -128,9 +128,7 @@ def signature(paths: Iterable[str]) -> Signature:
         except (OSError, ValueError):
             found.append(None)
         else:
-            found.append(
-                (max(it.st_mtime_ns, it.st_ctime_ns), it.st_mtime_ns, it.st_size, it.st_ino, it.st_mode, it.st_ctime_ns)
-            )
+            found.append((it.st_mtime_ns, it.st_ctime_ns, it.st_size, it.st_ino, it.st_mode))
     return tuple(found)
 
 
@@ -158,9 +156,7 @@ def unless_refused(hook: Hook, refused: Mapping[str, str]) -> Hook:
 def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[SettingsSource, ...]:
     """The sources of files that came, went, or say something else."""
     old, new = ({file.source.path: file for file in files} for files in (before, now))
-    paths = dict.fromkeys((*old, *new))
-    pairs = [(old.get(path), new.get(path)) for path in paths]
-    return tuple(one.source for was, is_ in pairs if _said(was) != _said(is_) for one in (is_ or was,) if one)
+    return tuple(one.source for path, one in {**old, **new}.items() if _said(old.get(path)) != _said(new.get(path)))
 
 
 def _said(file: File | None) -> Any:
@@ -176,9 +172,6 @@ def _content(loaded: LoadedSettings, status: Status, broken: tuple[Problem, ...]
     files = [(file.source.path, file.found, file.broken, canonical(file.raw)) for file in loaded.files]
     changes = [(change.item.path, change.path, change.kind, change.diff) for change in status.changes]
     return files, changes, broken
-
-
-# -- a set of hooks that follows its files -----------------------------------------------------------------------------
 
 
 log: logging.Logger = logging.getLogger("hookline.settings")
@@ -202,9 +195,8 @@ class LiveSettings:
         )
         self._from_files: dict[int, Hook] = {}
         self._refused: dict[int, Hook] = {}
-        self.loaded: LoadedSettings = reloader.loaded
-        self._apply(reloader.loaded, reloader.hooks, {})
-        self.report(reloader.loaded.problems)
+        first = reloader.loaded
+        self.apply(SettingsChange(kind="reloaded", loaded=first, hooks=reloader.hooks, problems=first.problems))
 
     def refresh(self) -> SettingsChange | None:
         """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
@@ -219,22 +211,19 @@ class LiveSettings:
 
     def apply(self, change: SettingsChange) -> None:
         """Let an edit take effect; hooks that were added by hand stay."""
-        self._apply(change.loaded, change.hooks, change.refused)
-        self.report(change.problems)
-
-    def _apply(self, loaded: LoadedSettings, hooks: Iterable[Hook], refused: Mapping[str, str]) -> None:
+        self.loaded: LoadedSettings = change.loaded
         registry = self._engine.registry
         present = registry.index.hooks
         kept = [self._refused.get(id(hook), hook) for hook in present if id(hook) not in self._from_files]
-        by_hand = [with_current_seal(hook, loaded) for hook in kept]
-        added = [unless_refused(hook, refused) for hook in by_hand]
+        by_hand = [with_current_seal(hook, self.loaded) for hook in kept]
+        added = [unless_refused(hook, change.refused) for hook in by_hand]
         self._refused = {id(now): hook for now, hook in zip(added, by_hand, strict=True) if now is not hook}
-        fresh = with_free_names(hooks, (hook.name for hook in added))
+        fresh = with_free_names(change.hooks, (hook.name for hook in added))
         self._from_files = {id(hook): hook for hook in fresh}
-        self.loaded = loaded
-        base = os.environ if self._env is None else self._env
-        self._engine.env = {**base, **loaded.env} if loaded.env else self._env
+        env = self.loaded.env
+        self._engine.env = {**(os.environ if self._env is None else self._env), **env} if env else self._env
         registry.replace((*fresh, *added))
+        self.report(change.problems)
 
     def report(self, problems: Iterable[Problem]) -> None:
         """Say what is wrong; notes are left out."""

@@ -37,8 +37,7 @@ DEADLINE = 20.0
 
 MOST_BYTES = 50 * 1024 * 1024
 _PROVING = "HOOKLINE_PROVE"
-_GLANCE = 0.5
-"""Seconds between two looks at whether the host has given up."""
+_GLANCE = 0.5  # seconds between two looks at whether the host has given up
 _USAGE = """usage: hookline answer HOST [--hooks FILE.py | --settings FILE]
                             [--event NAME] [--deadline SECONDS]"""
 
@@ -84,18 +83,13 @@ def main(argv: list[str]) -> int:
     if problem or data is None:
         error = HooklineError(problem or "the event did not arrive whole")
         return _write(_refused(request, error, data or b""))
-    if _PROVING in os.environ:
-        until = _noted(request, data, until, started)
+    if _PROVING in os.environ:  # tell the proof that we were asked; the canary that hangs is given up sooner
+        from hookline.hosts.prove import canary
+
+        kind = next((kind for kind in canary.KINDS if f"{canary.TOKEN}-{kind}".encode() in data), "")
+        canary.note(os.environ[_PROVING], asked_for=request.event, scope=request.scope, canary=kind)
+        until = min(until, started + canary.PATIENCE) if kind == "hang" else until
     return _write(answered(request, data, until))
-
-
-def _noted(request: AnswerOptions, data: bytes, until: float, started: float) -> float:
-    """Tell a proof that we were asked; the canary that hangs is given up sooner."""
-    from hookline.hosts.prove import canary
-
-    kind = next((kind for kind in canary.KINDS if f"{canary.TOKEN}-{kind}".encode() in data), "")
-    canary.note(os.environ[_PROVING], asked_for=request.event, scope=request.scope, canary=kind)
-    return min(until, started + canary.PATIENCE) if kind == "hang" else until
 
 
 def parsed(host: Host, words: Sequence[str]) -> tuple[AnswerOptions, str]:

@@ -1,7 +1,5 @@
 """`hookline audit`: an audit log as a timeline, as a page, for other systems, and whether it is whole."""
 
-from __future__ import annotations
-
 import argparse
 import base64
 import contextlib
@@ -14,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,7 +20,7 @@ from typing import Any
 import msgspec
 
 from hookline.cli.commands.console import configured, logs, replay_job
-from hookline.cli.options import add_commands, add_flags, key_in, parser_for
+from hookline.cli.options import add_commands, key_in, parser_for
 from hookline.cli.style import colour_of, counted, paint
 from hookline.core.engine.verdict import WORDS
 from hookline.core.files import default_log
@@ -47,6 +44,12 @@ _POLL_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
 _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_LOOK, _PAUSE = 5.0, 60.0
+"""Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
+ALL_FORMATS = (*FORMATS, "parquet")
+Log = tuple[str, Path]
+"""A machine, empty if there is only one, and its log."""
+log: logging.Logger = logging.getLogger("hookline.audit")
 
 
 def main(argv: list[str]) -> int:
@@ -64,11 +67,6 @@ def main(argv: list[str]) -> int:
     except AuditError as problem:
         print(f"hookline audit: {one_line(str(problem))}", file=sys.stderr)
         return _CANNOT
-
-
-def add_range(flags: argparse.ArgumentParser) -> None:
-    """`--since` and `--until`."""
-    add_flags(flags, "range", **RANGE)
 
 
 def _link(text: str) -> ExpectedAnchor:
@@ -105,24 +103,19 @@ RANGE = {"start_of": _moment, "end_of": partial(_moment, end=True)}
 """What the flags of a range are read with."""
 
 
-# -- show ----------------------------------------------------------------------------------------------------------
-
-
 def _show(args: argparse.Namespace) -> int:
     """Print what was asked for; exit code 2 if a log holds lines but not one record."""
     day, shown, records, unreadable = "", 0, 0, 0
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # in a pipe nothing is cut
     for raw, entry in entries(args.files, follow=args.follow):
-        if entry is None:
-            unreadable += 1
-            continue
-        records += 1
-        if not _wanted(entry, args):
+        records += entry is not None
+        unreadable += entry is None
+        if entry is None or not _wanted(entry, args):
             continue
         shown += 1
-        moment = _time(entry)
-        if not args.json and moment is not None and moment.date().isoformat() != day:
-            day = moment.date().isoformat()
+        today = str(moment.date()) if (moment := _time(entry)) else day
+        if not args.json and today != day:
+            day = today
             print(paint(day, "dim"))
         print(unsteered_json(raw.rstrip()) if args.json else line(entry, width), flush=args.follow)
     if unreadable:
@@ -156,14 +149,11 @@ def _time(entry: Mapping[str, Any]) -> datetime | None:
 
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
     words = {decision_word_of(entry), "DENY" if entry.get("blocked") else ""}  # what was blocked is denied, also a stop
-    if args.decision is not None and args.decision not in words:
-        return False
-    asked = {"event": args.event, "tool": args.tool, "run": args.session}
-    if any(value is not None and entry.get(key) != value for key, value in asked.items()):
-        return False
-    if args.hook is not None and args.hook not in (row.get("hook") for row in entry.get("hooks", ())):
-        return False
-    return is_within(str(entry.get("time")), args.since, args.until)
+    hooks = {row.get("hook") for row in entry.get("hooks", ())}
+    asked = ((args.event, {entry.get("event")}), (args.tool, {entry.get("tool")}), (args.session, {entry.get("run")}),
+             (args.decision, words), (args.hook, hooks))  # fmt: skip
+    fits = all(value is None or value in known for value, known in asked)
+    return fits and is_within(str(entry.get("time")), args.since, args.until)
 
 
 def line(entry: Mapping[str, Any], width: int | None = None) -> str:
@@ -171,11 +161,13 @@ def line(entry: Mapping[str, Any], width: int | None = None) -> str:
     word = decision_word_of(entry)
     moment = _time(entry)
     stamp = moment.strftime("%H:%M:%S") if moment else "--:--:--"
-    said = one_line(" ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry))
+    said = " ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry)
     room = None if width is None else max(width - len(f"{stamp} {word:<{_WORD}} "), 10)
-    if room is not None and len(said) > room:
-        said = said[: room - 1] + "…"
-    return f"{paint(stamp, 'dim')} {paint(f'{word:<{_WORD}}', colour_of(word))} {said}"
+    return f"{paint(stamp, 'dim')} {paint(f'{word:<{_WORD}}', colour_of(word))} {_cut(one_line(said), room)}"
+
+
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None or len(text) <= room else text[: room - 1] + "…"
 
 
 def _why(entry: Mapping[str, Any]) -> str:
@@ -192,11 +184,7 @@ def _about(entry: Mapping[str, Any]) -> str:
     values = given.values() if isinstance(given, dict) else ()
     first = next((str(value) for value in values if isinstance(value, str)), "")
     text = first or str(entry.get("prompt") or "") or ("" if entry.get("tool") else str(entry.get("subject") or ""))
-    short = text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
-    return " ".join(part for part in (str(entry.get("tool") or ""), short) if part)
-
-
-# -- report --------------------------------------------------------------------------------------------------------
+    return " ".join(part for part in (str(entry.get("tool") or ""), _cut(text, _SHORT)) if part)
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -221,9 +209,6 @@ def _report(args: argparse.Namespace) -> int:
         raise HooklineError(f"{args.output}: cannot be written: {problem.strerror}") from None
     print(f"wrote {one_line(args.output)}, {len(text.encode()) / 1e6:.1f} MB; open it in a browser")
     return 0
-
-
-# -- verify --------------------------------------------------------------------------------------------------------
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -269,13 +254,6 @@ def _proof(file: AuditFile, key: bytes | None) -> str:
     return "only a holder of the key can have written it; without an anchor, a rollback of log and head is not seen"
 
 
-# -- for those who verify without Hookline, or have their own tools ----------------------------------------------------
-
-
-_LOOK, _PAUSE = 5.0, 60.0
-"""Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
-
-
 def checkpoint(args: argparse.Namespace) -> int:
     """Sign the log as it is."""
     signed = _checkpoints(args)
@@ -291,8 +269,8 @@ def prove(args: argparse.Namespace) -> int:
         found = signed.proof_since(TreeHead.parse(_text(args.old)))
     else:
         found = signed.proof_of(args.record)
-    if args.statement and args.old is None:
-        found = signed_statement(base64.b64decode(found["leaf"]), signed.key, signed.vkey.rpartition("+")[0])
+        if args.statement:
+            found = signed_statement(base64.b64decode(found["leaf"]), signed.key, signed.vkey.rpartition("+")[0])
     print(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     return 0
 
@@ -353,16 +331,6 @@ def _text(path: Path) -> str:
         raise AuditError(f"{path}: cannot be read: {problem}") from None
 
 
-# -- other formats -----------------------------------------------------------------------------------------------------
-
-
-log: logging.Logger = logging.getLogger("hookline.audit")
-
-ALL_FORMATS = (*FORMATS, "parquet")
-Log = tuple[str, Path]
-"""A machine, empty if there is only one, and its log."""
-
-
 def _export_wanted(args: argparse.Namespace) -> int:
     found = [("", path) for path in logs_in(logs(args.file))]
     return export(found, args, lambda entry: is_within(str(entry.get("time")), args.since, args.until))
@@ -371,27 +339,22 @@ def _export_wanted(args: argparse.Namespace) -> int:
 def export(logs: Iterable[Log], args: argparse.Namespace, wanted: Callable[[Any], bool] = bool) -> int:
     """Write every record of the logs that is wanted; the exit code."""
     records = (row for row in _records(logs) if wanted(row[1]))
-    if args.format == "parquet":
-        if args.output is None:
+    if args.output is None:
+        if args.format == "parquet":
             raise HooklineError("--format parquet: a file is needed; name one with `--output FILE`")
-        with _writing(args.output):
-            count = write_parquet(args.output, records)
-        print(f"{counted(count, 'record')} in {one_line(str(args.output))}", file=sys.stderr)
-    elif args.output is None:
         sys.stdout.buffer.writelines(lines(records, args.format))
         sys.stdout.flush()
-    else:
-        with _writing(args.output), args.output.open("wb") as file:
-            file.writelines(lines(records, args.format))
-    return 0
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
+        return 0
     try:
-        yield
+        if args.format == "parquet":
+            count = write_parquet(args.output, records)
+            print(f"{counted(count, 'record')} in {one_line(str(args.output))}", file=sys.stderr)
+        else:
+            with args.output.open("wb") as file:
+                file.writelines(lines(records, args.format))
     except OSError as problem:
-        raise HooklineError(f"{path}: {problem.strerror}; name another file, or make room there") from None
+        raise HooklineError(f"{args.output}: {problem.strerror}; name another file, or make room there") from None
+    return 0
 
 
 def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,7 +1,5 @@
 """`hookline check`: what is wrong with the hook files, and what to write instead."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`hookline confine`: run a command that the kernel holds to folders and patterns."""
 
-from __future__ import annotations
-
 import select
 import sys
 

@@ -1,21 +1,19 @@
 """`hookline console`: what agents did and what was decided, in the browser."""
 
-from __future__ import annotations
-
 import argparse
+import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from hookline.cli.options import from_python, key_in, load, parser_for
+from hookline.cli.options import from_python, key_in, load, parser_for, run
 from hookline.core.files import default_log
 from hookline.errors import HooklineError
-
-if TYPE_CHECKING:
-    from hookline.records.console.report import ReplaySubprocess
-    from hookline.records.console.store import ConfiguredHook
+from hookline.records.approvals.inbox import Unreachable, ask_once
+from hookline.records.console.report import ReplaySubprocess
+from hookline.records.console.store import ConfiguredHook
 
 _SOURCES = ("project", "settings", "setting_sources", "hooks")
 
@@ -24,7 +22,6 @@ def main(argv: list[str]) -> int:
     """Serve until Ctrl-C."""
     args = parser_for("console").parse_args(argv)
 
-    from hookline.cli.options import run
     from hookline.records.console.server import serve
 
     shown = serve(
@@ -46,10 +43,6 @@ def _decide(body: bytes) -> dict[str, Any]:
 
 
 def _asked(body: dict[str, Any]) -> dict[str, Any]:
-    import asyncio
-
-    from hookline.records.approvals.inbox import Unreachable, ask_once
-
     try:
         return asyncio.run(ask_once(body, limit=0))
     except Unreachable as problem:
@@ -70,8 +63,6 @@ def logs(files: list[str]) -> list[str]:
 
 def configured(args: argparse.Namespace) -> list[ConfiguredHook]:
     """The hooks that are configured today; they are only read, not run."""
-    from hookline.records.console.store import ConfiguredHook
-
     hooks = from_python(args.hooks).hooks if args.hooks else load(args).hooks
     return [
         ConfiguredHook(hook.name, [event.event_name for event in hook.events], hook.matcher.pattern, hook.source)
@@ -83,8 +74,6 @@ def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:
     """The replay that the page may start, if it was allowed."""
     if not args.replay:
         return None
-    from hookline.records.console.report import ReplaySubprocess
-
     flags = [f"--{name.replace('_', '-')}={value}" for name in _SOURCES if (value := getattr(args, name))]
     flags += [f"--plugin-dir={folder}" for folder in args.plugin_dir] + (["--trust"] if args.trust else [])
     return ReplaySubprocess(logs(args.files), flags, args.hooks or f"settings of {Path(args.project).resolve()}")

@@ -1,7 +1,5 @@
 """`hookline fleet`: one policy and one audit trail over many machines."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -12,18 +10,27 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hookline.cli import main as entry
 from hookline.cli.commands.audit import ALL_FORMATS, export
+from hookline.cli.commands.console import ready
 from hookline.cli.options import add_commands, parser_for
-from hookline.cli.style import counted, json_text, paint
+from hookline.cli.style import agreed, counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
 from hookline.display import one_line
 from hookline.errors import FleetError
-
-if TYPE_CHECKING:
-    from hookline.fleet.administrator import Administrator
-    from hookline.fleet.ledger import MachineRow
+from hookline.fleet.administrator import Administrator, FleetPages
+from hookline.fleet.bundle import read_folder
+from hookline.fleet.connection import Server, end
+from hookline.fleet.enforce import check_in_process, preview
+from hookline.fleet.hub import Hub
+from hookline.fleet.leaf import Leaf, agents, join
+from hookline.fleet.ledger import Ledger, MachineRow
+from hookline.fleet.machine import Machine
+from hookline.processes.service import address, control
+from hookline.records.approvals.inbox import alert
+from hookline.records.audit import AuditFile
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _LOOK_SECONDS = 30.0
@@ -37,18 +44,12 @@ def main(argv: list[str]) -> int:
     return asyncio.run(COMMANDS[args.what](args))
 
 
-# -- at the hub -------------------------------------------------------------------------------------------------------
-
-
 def _folder(args: argparse.Namespace) -> Path:
     folder: Path = args.folder or state_folder() / "hub"
     return folder
 
 
 async def _hub(args: argparse.Namespace) -> int:
-    from hookline.fleet.connection import Server
-    from hookline.fleet.hub import Hub
-
     folder = private_folder(_folder(args))
     server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)
     hub = Hub(folder, server=server, url=args.nats)
@@ -67,8 +68,6 @@ async def _hub(args: argparse.Namespace) -> int:
 
 async def _watch_silence(hub: Administrator) -> None:
     """Tell the people of `approvals` of each machine that falls silent, once."""
-    from hookline.records.approvals.inbox import alert
-
     known: set[str] = set()
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
@@ -92,9 +91,6 @@ def _share(text: str) -> float:
 
 
 async def _push(args: argparse.Namespace) -> int:
-    from hookline.fleet.bundle import read_folder
-    from hookline.fleet.enforce import check_in_process
-
     files = read_folder(args.policy)
     problems = await asyncio.to_thread(check_in_process, args.policy)
     if problems:
@@ -103,13 +99,15 @@ async def _push(args: argparse.Namespace) -> int:
     async with _running(args) as hub:
         if not args.no_replay:
             await asyncio.to_thread(_show_flips, _folder(args) / "audit", args.policy)
-        if not args.yes and not _agreed(f"push to {_of_all(args.canary)}?"):
+        question = f"push to {_of_all(args.canary)}?"
+        if not args.yes and not sys.stdin.isatty():
+            raise FleetError(f"{question} there is no terminal to ask at; say --yes")
+        if not args.yes and not agreed(question):
             print("nothing was pushed")
             return 1
         rollout = await hub.push(files, share=args.canary, message=args.message)
-        print(
-            f"version {rollout.version} goes to {_of_all(rollout.share)}; `hookline fleet machines` shows where it is"
-        )
+        goes = f"version {rollout.version} goes to {_of_all(rollout.share)}"
+        print(f"{goes}; `hookline fleet machines` shows where it is")
     return 0
 
 
@@ -119,8 +117,6 @@ def _of_all(share: float) -> str:
 
 def _show_flips(audit: Path, policy: Path) -> None:
     """What the policy would have decided differently about everything the hub has recorded in the last week."""
-    from hookline.fleet.enforce import preview
-
     report = preview(audit, policy)
     if report is None:
         print("no recorded calls to replay yet")
@@ -129,12 +125,6 @@ def _show_flips(audit: Path, policy: Path) -> None:
         change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.is_looser else "green")
         print(f"{change}  {one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}  {one_line(flip.reason, 60)}")
     print(f"{report.calls:,} recorded calls, {report.flip_count:,} would be decided differently")
-
-
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise FleetError(f"{question} there is no terminal to ask at; say --yes")
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
 async def _change(args: argparse.Namespace) -> int:
@@ -182,9 +172,6 @@ def _row_text(row: MachineRow) -> str:
 
 async def _verify(args: argparse.Namespace) -> int:
     """Follow every mirrored chain once more, from its first record."""
-    from hookline.fleet.ledger import Ledger
-    from hookline.records.audit import AuditFile
-
     ledger = Ledger(_folder(args) / "audit")
     wrong = 0
     for machine in ledger.machines():
@@ -197,15 +184,11 @@ async def _verify(args: argparse.Namespace) -> int:
 
 
 async def _export(args: argparse.Namespace) -> int:
-    from hookline.fleet.ledger import Ledger
-
     ledger = Ledger(_folder(args) / "audit")
     return export([(machine, ledger.mirror(machine).path) for machine in ledger.machines()], args)
 
 
 async def _console(args: argparse.Namespace) -> int:
-    from hookline.cli.commands.console import ready
-    from hookline.fleet.administrator import FleetPages
     from hookline.records.console.server import serve
 
     pages = FleetPages(_folder(args))
@@ -220,8 +203,6 @@ async def _console(args: argparse.Namespace) -> int:
 @asynccontextmanager
 async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
     """The hub of this folder, connected to for one command."""
-    from hookline.fleet.administrator import Administrator
-
     hub = await Administrator.connect(_folder(args))
     try:
         yield hub
@@ -229,12 +210,7 @@ async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
         await hub.close()
 
 
-# -- on a machine ----------------------------------------------------------------------------------------------------
-
-
 async def _join(args: argparse.Namespace) -> int:
-    from hookline.fleet.leaf import join
-
     enrolment = await join(
         args.url, args.token, name=args.name,
         audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
@@ -247,9 +223,6 @@ async def _join(args: argparse.Namespace) -> int:
 
 def _connection_begins() -> str:
     """Let the resident service connect, where there is one."""
-    from hookline.cli import main as entry
-    from hookline.processes.service import address, control
-
     if address.instance() and not Path(address.off_switch()).exists():
         with contextlib.suppress(control.NotRunning):
             control.begin(entry.__name__)
@@ -258,8 +231,6 @@ def _connection_begins() -> str:
 
 
 async def _status(_: argparse.Namespace) -> int:
-    from hookline.fleet.machine import Machine
-
     machine = Machine()
     enrolment, current = machine.enrolment(), machine.current()
     hours = machine.contact.hours_silent()
@@ -277,9 +248,6 @@ async def _status(_: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
-    from hookline.fleet.leaf import Leaf, agents
-    from hookline.fleet.machine import Machine
-
     machine = Machine()
     leaf = Leaf(machine, hosts=agents)
     if machine.contact.connecting() is None:  # held until this process ends
@@ -289,16 +257,11 @@ async def _run(args: argparse.Namespace) -> int:
 
 
 async def _leave(_: argparse.Namespace) -> int:
-    from hookline.fleet.machine import Machine
-
     machine = Machine()
     name = one_line(machine.enrolment().name)
     shutil.rmtree(machine.folder)
     print(f"`{name}` has left; at the hub, `hookline fleet revoke {name}` takes it off the list")
     return 0
-
-
-# -- what a command in the foreground waits for ----------------------------------------------------------------------
 
 
 async def until_asked_to_stop() -> None:
@@ -324,8 +287,6 @@ async def until_eof(source: int = 0) -> None:
 
 async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
     """Until one of them has ended; the others are ended, and what went wrong in any of them is raised."""
-    from hookline.fleet.connection import end
-
     tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

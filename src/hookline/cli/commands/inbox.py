@@ -1,7 +1,5 @@
 """`hookline inbox`: the questions that hooks ask people, in the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

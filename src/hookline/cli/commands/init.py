@@ -1,7 +1,5 @@
 """`hookline init`: a first settings file, with guards and packs of rules, trusted because you just wrote it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

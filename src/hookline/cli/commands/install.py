@@ -1,20 +1,18 @@
 """`hookline install`: put hooks into agent CLIs' own configuration, and say what holds and what does not hold there."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import signal
-import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from hookline.api import Hooks
 from hookline.cli.commands.uninstall import take_out
 from hookline.cli.options import TEXTS, default_project, hooks_from, keep_trust, parser_for
-from hookline.cli.style import agreed, has_terminal, paint
+from hookline.cli.style import agreed, folded, has_terminal, paint
 from hookline.core.files import default_log
 from hookline.display import one_line
 from hookline.errors import HooklineError
@@ -25,13 +23,9 @@ from hookline.hosts.install.commands import InstallResult, install
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
 from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import put_in
-from hookline.hosts.install.survey import HostRow, configured, survey
+from hookline.hosts.install.survey import HostRow, configured, find_binary, older_than_measured, survey
 from hookline.hosts.table import HOSTS, find
 from hookline.records.approvals import Inbox
-
-if TYPE_CHECKING:
-    from hookline.api import Hooks
-
 
 _COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
 
@@ -44,54 +38,50 @@ def main(argv: list[str]) -> int:
     if args.list or not args.host:
         return _list(project, as_json=args.json)
     chosen = [find(name) for name in args.host]
-    sources = {host.name: _source(args, host, scope, project) for host in chosen}
-    loaded = {source: load_source(source) for source in sources.values()}
-    reports = {
-        host.name: report(made.hooks, host, unavailable(), inbox=_ask_hold(made, host) > 0)
-        for host, made in ((host, loaded[sources[host.name]]) for host in chosen)
-    }
-    if args.strict and any(worst(losses) >= Status.OBSERVED for losses in map(enforcing, reports.values())):
-        for host in chosen:
-            print_losses(host, reports[host.name])
+    sources = [_source(args, host, scope, project) for host in chosen]
+    loaded = {source: load_source(source) for source in sources}
+    planned = [(host, source, loaded[source]) for host, source in zip(chosen, sources, strict=True)]
+    reports = [report(made.hooks, host, unavailable(), inbox=_ask_hold(made, host) > 0) for host, _, made in planned]
+    if args.strict and any(worst(losses) >= Status.OBSERVED for losses in map(enforcing, reports)):
+        for losses in reports:
+            print_losses(losses)
         raise HooklineError("not installed: some hooks would not be enforced (see above), and --strict was given")
     if args.dry_run:
-        for host in chosen:
+        for host, losses in zip(chosen, reports, strict=True):
             where = one_line(str(config_path(host, scope, project=project)))
             print(f"{paint(host.title, 'bold')}: would be written: {where}")
-            print_losses(host, reports[host.name])
+            print_losses(losses)
         return 0
     done = []
-    for host in chosen:
-        source = sources[host.name]
-        done.append(_install(host, source, loaded[source], scope=scope, project=project, args=args))
+    for host, source, hooks in planned:
+        done.append(_install(host, source, hooks, scope=scope, project=project, args=args))
         if not args.json:
             _show(done[-1])
     if args.json:
-        rows = [
-            {
-                "host": one.host.name,
-                "path": str(one.path),
-                "events": list(one.events),
-                "backups": [str(path) for path in one.backups],
-                "losses": [loss.to_dict() for loss in one.losses],
-                "notes": list(one.notes),
-                "verified": one.host.verified or None,
-            }
-            for one in done
-        ]
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([_row(one) for one in done], indent=2))
     if args.until_exit:
         _hold(chosen, project)
     return 0
+
+
+def _row(done: InstallResult) -> dict[str, Any]:
+    return {
+        "host": done.host.name,
+        "path": str(done.path),
+        "events": list(done.events),
+        "backups": [str(path) for path in done.backups],
+        "losses": [loss.to_dict() for loss in done.losses],
+        "notes": list(done.notes),
+        "verified": done.host.verified or None,
+    }
 
 
 def _install(
     host: Host, source: HookSource, hooks: Hooks, *, scope: Scope, project: Path, args: argparse.Namespace
 ) -> InstallResult:
     if host.own_rules and not source.flags:
-        raise HooklineError(
-            f"{host.title} reads these settings files itself; name other hooks with --hooks or --settings"
-        )
+        reads = f"{host.title} reads these settings files itself"
+        raise HooklineError(f"{reads}; name other hooks with --hooks or --settings")
     question = f"{host.title} runs hooks only once they are trusted. Trust these now?"
     trust = args.yes or (host.hook_trust is not None and has_terminal() and agreed(question))
     with keep_trust(project) if host.own_rules and scope != "user" else nullcontext():
@@ -134,8 +124,6 @@ def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -
 
 def _notes(host: Host, source: HookSource) -> list[str]:
     """Where everything is logged, and what is to be said of the version that is on this machine."""
-    from hookline.hosts.install.survey import find_binary, older_than_measured
-
     where = default_log() if source.audit == DEFAULT_LOG else source.audit
     logged = [f"everything is logged in {where}; `hookline console` shows it"] if source.audit else []
     binary = find_binary(host)
@@ -155,14 +143,9 @@ def load_source(source: HookSource) -> Hooks:
         raise HooklineError(f"--settings: no such file `{source.settings}`")
     hooks = hooks_from(source)
     if not hooks.hooks and not source.flags:
-        raise HooklineError(
-            "there are no hooks here; name a Python file with --hooks or a settings file with --settings, "
-            "or write `--audit` to log what happens"
-        )
+        name = "name a Python file with --hooks or a settings file with --settings"
+        raise HooklineError(f"there are no hooks here; {name}, or write `--audit` to log what happens")
     return hooks
-
-
-# -- showing --------------------------------------------------------------------------------------------------------
 
 
 def _show(done: InstallResult) -> None:
@@ -170,7 +153,7 @@ def _show(done: InstallResult) -> None:
     print(f"  in {one_line(str(done.path))}")
     for path in done.backups:
         _say(f"as it was before: {path}")
-    print_losses(done.host, done.losses)
+    print_losses(done.losses)
     for note in done.notes:
         _say(f"note: {note}")
     if not done.host.verified:
@@ -178,24 +161,19 @@ def _show(done: InstallResult) -> None:
 
 
 def _say(text: str) -> None:
-    """A paragraph of the report, folded for 80 columns; paths stay whole."""
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    print(textwrap.fill(one_line(text), 80, initial_indent="  ", subsequent_indent="    ", **options))  # type: ignore[arg-type]
+    """A paragraph of the report, folded; paths stay whole."""
+    print(folded(one_line(text), 2, 4))
 
 
-def print_losses(host: Host, losses: Sequence[Enforcement]) -> None:
+def print_losses(losses: Sequence[Enforcement]) -> None:
     """One line for each hook that holds as it is, and one for each answer that does not."""
-    held = dict.fromkeys(loss.hook for loss in losses)
-    for loss in losses:
-        if loss.status is not Status.ENFORCED:
-            held.pop(loss.hook, None)
-    if held:
+    lost = [loss for loss in losses if loss.status is not Status.ENFORCED]
+    if held := dict.fromkeys(one.hook for one in losses if one.hook not in {loss.hook for loss in lost}):
         print(f"  {paint('enforced', 'green')}: {one_line(', '.join(held))}")
-    for loss in losses:
-        if loss.status is not Status.ENFORCED:
-            color = "yellow" if loss.status is Status.DIFFERENTLY else "red"
-            what = f"{loss.hook}: `{loss.kind}` on {loss.event}" if loss.kind else f"{loss.hook}: {loss.event}"
-            print(f"  {paint(str(loss.status), color)}: {one_line(what)}\n    {one_line(loss.reason)}")
+    for loss in lost:
+        color = "yellow" if loss.status is Status.DIFFERENTLY else "red"
+        what = f"{loss.hook}: `{loss.kind}` on {loss.event}" if loss.kind else f"{loss.hook}: {loss.event}"
+        print(f"  {paint(str(loss.status), color)}: {one_line(what)}\n    {one_line(loss.reason)}")
 
 
 def _list(project: Path, *, as_json: bool) -> int:

@@ -1,7 +1,5 @@
 """`hookline learn`: from what was recorded to the smallest policy that asks less, accepted line by line."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -12,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.cli.commands.audit import add_range
-from hookline.cli.options import add_json, parser
+from hookline.cli.commands.audit import RANGE
+from hookline.cli.options import parser_for
 from hookline.cli.person import require_person
 from hookline.cli.style import agreed, counted, paint
 from hookline.core.files import write_atomically
@@ -30,7 +28,7 @@ _HEADER = f"""# What hookline learned from history: calls that a person let happ
 
 def main(argv: list[str]) -> int:
     """Show each rule with its evidence, ask about it, write what was accepted."""
-    args = _parser().parse_args(argv)
+    args = parser_for("learn", count=_count, default=DEFAULT, **RANGE).parse_args(argv)
     if not args.dry_run and not args.json:
         require_person("learn")
     project, home = str(Path(args.project).resolve()), str(Path.home())
@@ -54,19 +52,6 @@ def main(argv: list[str]) -> int:
     write_atomically(out, (_HEADER + "\n".join(_toml(joined(old, policy)))).encode())
     print(f"written to {out}; use it with `learned.approve`, or `hookline guard learned {out}`")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    flags = parser("learn", "Propose the smallest policy that would have asked less, from what was recorded.")
-    flags.add_argument("files", nargs="*", metavar="FILE", help="audit logs, transcripts, or folders of them")
-    flags.add_argument("--project", default=".", metavar="DIR", help="the project it is for (default: this folder)")
-    flags.add_argument("--min", type=_count, default=3, metavar="N", help="how often something was seen (default: 3)")
-    flags.add_argument("-o", "--output", metavar="FILE", help=f"default: {DEFAULT} in the project")
-    flags.add_argument("--dry-run", action="store_true", help="show what would be learned, and write nothing")
-    flags.add_argument("--yes", action="store_true", help="accept every rule without asking")
-    add_range(flags)
-    add_json(flags)
-    return flags
 
 
 def _count(text: str) -> int:

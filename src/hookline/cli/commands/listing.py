@@ -1,7 +1,5 @@
 """`hookline list`: which hooks there are, and which would run."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`hookline mcp`: hooks and pins in front of an MCP server; `pin`, `diff` and `accept` for what is pinned."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os
@@ -11,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from hookline.api import Hooks, ask_inbox
@@ -28,10 +26,8 @@ from hookline.hosts.gateway.gateway import Gateway, Pipe, ServerProgram, Upstrea
 from hookline.hosts.gateway.judging import HostNotes
 from hookline.hosts.gateway.messages import request
 from hookline.hosts.gateway.pins import Definitions, PinFile, Pins, Send, diff
+from hookline.hosts.install.entries import HookSource
 from hookline.processes.stdout import claim_stdout
-
-if TYPE_CHECKING:
-    from hookline.hosts.install.entries import HookSource
 
 _LAUNCHERS = {"npx", "uvx", "node", "python", "python3", "uv", "run", "tool", "docker", "bun", "bunx", "deno", "env"}
 _VERSION = "2025-06-18"
@@ -135,8 +131,6 @@ def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
 
 
 def _source(args: argparse.Namespace) -> HookSource:
-    from hookline.hosts.install.entries import HookSource
-
     return HookSource(args.hooks or "", args.settings or "", args.audit)
 
 
@@ -250,7 +244,5 @@ def name_of(command: list[str]) -> str:
     words = [Path(word).name for word in command if not word.startswith("-")]
     word = next((word for word in words if word not in _LAUNCHERS), words[0] if words else "server")
     host = urlsplit(command[0]).hostname if "://" in command[0] else None
-    return (
-        re.sub(r"[^A-Za-z0-9._-]", "-", host or word.removesuffix(".py").removesuffix(".js")).strip(".-_")[:64]
-        or "server"
-    )
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", host or word.removesuffix(".py").removesuffix(".js"))
+    return name.strip(".-_")[:64] or "server"

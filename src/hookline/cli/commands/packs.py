@@ -1,7 +1,5 @@
 """`hookline packs`: the rules that `hookline init --pack` switches on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

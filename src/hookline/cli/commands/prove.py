@@ -1,7 +1,5 @@
 """`hookline prove`: run your own agent on a scripted model and see whether the hooks hold. No key, no network."""
 
-from __future__ import annotations
-
 import json
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """`hookline replay`: which recorded calls today's hooks would decide differently."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator

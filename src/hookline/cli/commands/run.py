@@ -1,27 +1,29 @@
 """`hookline run`: the agent on the command line, with the Claude CLI's flags."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
-from hookline.cli.run_flags import parse, tell
+from hookline.api import Hooks
+from hookline.cli.options import TERMINATED, from_python, policy_for, warn, with_fleet_policy
+from hookline.cli.run_flags import parse
+from hookline.cli.style import has_terminal
 from hookline.core.interpreter import hookline_argv
-from hookline.errors import HooklineError
+from hookline.display import one_line
+from hookline.errors import AgentError, HooklineError
 from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:
     from hookline.agent.factory import AgentBundle
-    from hookline.api import Hooks
 
 Write = Callable[[bytes], None]
-FAILED, INTERRUPTED, TERMINATED = 1, 130, 143
+FAILED = 1
+CODES = {signal.SIGINT: 130, signal.SIGTERM: TERMINATED}
 
 
 def main(argv: list[str]) -> int:
@@ -29,9 +31,12 @@ def main(argv: list[str]) -> int:
     parsed = parse(argv)
     options = parsed.options
     if parsed.version or set(argv) - {"--trust"} == {"-v"}:  # drivers ask with either, and with nothing else
-        print(version())
+        from hookline import __version__
+
+        print(f"{CLAUDE_CODE_VERSION} (Hookline {__version__})")  # whose flags and messages we speak, then who we are
         return 0
-    tell(parsed)
+    for line in parsed.passed_over:
+        print(f"hookline run: {one_line(line)}", file=sys.stderr)
     if options.cwd:
         os.chdir(options.cwd)
     if options.sandbox:
@@ -76,13 +81,6 @@ def _answers(options: RunOptions) -> Write:
     return write
 
 
-def version() -> str:
-    """What drivers of the Claude CLI look at: whose flags and messages we speak, then who we are."""
-    from importlib.metadata import version as installed
-
-    return f"{CLAUDE_CODE_VERSION} (Hookline {installed('hookline')})"
-
-
 async def _run(options: RunOptions, write: Write) -> int:
     from hookline.agent.factory import keep_up, make
     from hookline.cli.repl import shown_on
@@ -107,7 +105,7 @@ async def _run(options: RunOptions, write: Write) -> int:
     return caught.code or code
 
 
-async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
+async def _session(made: "AgentBundle", options: RunOptions, write: Write) -> int:
     if options.worktree is not None:
         await _enter_worktree(made, options.worktree)
     if options.driven:
@@ -115,7 +113,6 @@ async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
 
         return await serve(made, options, write)
     from hookline.cli.repl import converse, permit
-    from hookline.cli.style import has_terminal
 
     if has_terminal() and not options.print:
         made.agent.session.policy.can_use_tool = permit
@@ -139,7 +136,6 @@ async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
 def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     """The hooks of a Python file, or of the settings files once they are trusted."""
     from hookline.agent.factory import settings_hooks
-    from hookline.cli.options import from_python, policy_for, warn, with_fleet_policy
 
     if options.hooks:
         return with_fleet_policy(from_python(options.hooks))
@@ -147,10 +143,9 @@ def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     return with_fleet_policy(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 
 
-async def _enter_worktree(made: AgentBundle, name: str) -> None:
+async def _enter_worktree(made: "AgentBundle", name: str) -> None:
     """Work in a worktree of the project, made for this session."""
     from hookline.agent.tools.bash import EnterWorktree
-    from hookline.errors import AgentError
 
     conversation = made.agent.conversation
     result = await EnterWorktree().run({"name": name} if name else {}, conversation.hosted_env(""))
@@ -162,14 +157,11 @@ async def _enter_worktree(made: AgentBundle, name: str) -> None:
 class _Caught:
     """Ctrl-C and SIGTERM end the work but not the ending: SessionEnd hooks still run."""
 
-    SIGNALS: ClassVar = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-
     def __init__(self) -> None:
         self.code = 0
         self._task: asyncio.Future[Any] | None = None
-        self._loop = asyncio.get_running_loop()
-        for number, code in self.SIGNALS.items():
-            self._loop.add_signal_handler(number, self._caught, code)
+        for number, code in CODES.items():
+            asyncio.get_running_loop().add_signal_handler(number, self._caught, code)
 
     def _caught(self, code: int) -> None:
         again, self.code = bool(self.code), code

@@ -1,7 +1,5 @@
 """`hookline service`: the resident process that answers command hooks quickly."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -21,25 +19,26 @@ from hookline.processes.service import address, control
 from hookline.records.audit.push import push_states
 
 NOT_RUNNING = 3
-WIDEST = 120
-"""Columns that a status fills at most."""
-FEWEST = 6
-"""Lines that hook sets have at least, however low the terminal is."""
-PROMPT = 1
-"""Lines that stay free for the next prompt."""
+WIDEST = 120  # columns that a status fills at most
+_OFF = "HOOKLINE_SERVICE says so, or this system has no Unix sockets"
+FEWEST = 6  # lines that hook sets have at least, however low the terminal is
 
 
 def main(argv: list[str]) -> int:
     """Show or change what the service does."""
-    args = parser_for("service", actions=sorted(ACTIONS)).parse_args(argv)
+    args = parser_for("service").parse_args(argv)
     if not address.instance() and args.action in ("start", "restart"):
-        raise HooklineError(
-            "the service is turned off here: HOOKLINE_SERVICE says so, or this system has no Unix sockets"
-        )
+        raise HooklineError(f"the service is turned off here: {_OFF}")
     try:
-        return ACTIONS[args.action](args)
+        if args.action == "status":
+            return _status(args)
+        if args.action == "logs":
+            return _logs(args.lines)
+        found, text = _change(args.action)
     except control.NotRunning as problem:
         raise HooklineError(f"the service cannot be reached: {problem}") from None
+    print(json.dumps(found) if args.json else text)
+    return 0
 
 
 def _status(args: argparse.Namespace) -> int:
@@ -58,7 +57,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _why_not() -> str:
     if not address.instance():
-        return "turned off by HOOKLINE_SERVICE, or this system has no Unix sockets"
+        return f"turned off: {_OFF}"
     if Path(address.off_switch()).exists():
         return f"turned off by {address.off_switch()} (`hookline service on`)"
     return "it starts with the first command hook"
@@ -69,7 +68,7 @@ def _described(found: dict[str, Any], *, everything: bool) -> Iterator[str]:
     terminal = shutil.get_terminal_size()
     width = min(terminal.columns, WIDEST)
     head, workers = list(_about(found)), list(_workers(found["workers"], width))
-    room = terminal.lines - len(head) - len(workers) - PROMPT
+    room = terminal.lines - len(head) - len(workers) - 1  # for the next prompt
     yield from head
     yield from _hook_sets(found["hook_sets"], width, None if everything else max(room, FEWEST))
     yield from workers
@@ -138,45 +137,26 @@ def _ago(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def _start(args: argparse.Namespace) -> int:
-    found = control.begin(entry.__name__)
-    return _say(args, found, f"running, pid {found['pid']}")
-
-
-def _stop(args: argparse.Namespace) -> int:
-    was = control.stop() if address.instance() else False
-    return _say(args, {"stopped": was}, "stopped" if was else "was not running")
-
-
-def _restart(args: argparse.Namespace) -> int:
-    control.stop()
-    return _start(args)
-
-
-def _say(args: argparse.Namespace, found: dict[str, Any], text: str) -> int:
-    print(json.dumps(found) if args.json else text)
-    return 0
-
-
-def _logs(args: argparse.Namespace) -> int:
+def _logs(lines: int) -> int:
     path = Path(control.log_path())
     if not path.exists():
         print(f"no log yet at {one_line(str(path))}", file=sys.stderr)
         return 0
     with path.open(errors="backslashreplace") as log:
-        for line in deque(log, args.lines):
+        for line in deque(log, lines):
             print(one_line(line.rstrip("\n")))
     return 0
 
 
-def _turn(args: argparse.Namespace) -> int:
-    on = args.action == "on"
-    path = one_line(str(control.turn(on=on)))
-    if not on and address.instance():
-        control.stop()
-    return _say(args, {"on": on}, f"on: {path} is gone" if on else f"off: {path} says so")
-
-
-ACTIONS = {
-    "status": _status, "start": _start, "stop": _stop, "restart": _restart, "logs": _logs, "on": _turn, "off": _turn,
-}  # fmt: skip
+def _change(action: str) -> tuple[dict[str, Any], str]:
+    """Start, stop or switch it: what is so now, and the same in words."""
+    if action == "on":
+        return {"on": True}, f"on: {one_line(str(control.turn(on=True)))} is gone"
+    off = one_line(str(control.turn(on=False))) if action == "off" else ""
+    was = control.stop() if action != "start" and address.instance() else False
+    if off:
+        return {"on": False}, f"off: {off} says so"
+    if action == "stop":
+        return {"stopped": was}, "stopped" if was else "was not running"
+    found = control.begin(entry.__name__)
+    return found, f"running, pid {found['pid']}"

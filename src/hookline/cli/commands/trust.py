@@ -1,7 +1,5 @@
 """`hookline trust`: look at a project's hooks and the scripts they name, then let them run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hookline uninstall`: take our entries out of agent CLIs' configuration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hookline.cli.options import parser_for

@@ -25,16 +25,25 @@ from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
 if TYPE_CHECKING:
     import ast
 
-CODE = frozenset(
-    [".py", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".ps1"]
-)
-"""What files of code are called."""
+_TEXT = re.sub(r"\n +", " ", Path(__file__).with_name("words.txt").read_text("utf-8"))
+WORDS: dict[str, tuple[str, ...]] = {
+    name: tuple(words.split()) for name, _, words in (line.partition(": ") for line in _TEXT.splitlines())
+}
+"""The lists of `words.txt`."""
 _MOST_FILES = 400
-_COMPILED = (".so", ".pyd", ".pyc")
-_SUFFIXES = (".py", ".pyc", ".so", ".pyd", ".zip", ".pth")
-_SKIPPED = frozenset({"__pycache__", ".git", "node_modules", ".venv", "venv"})
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})
-_JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx", ".json")
+_ATTRIBUTES = re.compile("|".join(WORDS["attributes"]))
+_REACHING = re.compile(r"getattr|setattr|attrgetter|methodcaller|__getattr__")
+_JS = re.compile(
+    r"child_process|worker_threads|\bcluster\b|\bvm\b|\beval\s*\(|\bFunction\s*\(|createRequire|dlopen|"
+    r"process\.(?:binding|mainModule|getBuiltinModule)|WebAssembly|globalThis\s*\[|\bDeno\.|\bBun\.|"
+    r"\b(?:require|import)\s*\((?!\s*[\"'`][^\"'`$]*[\"'`]\s*\))|\brequire\b(?!\s*\()"
+)
+_OTHERS = {
+    "awk": re.compile(r"system|getline|\||@include|@load|@"),
+    "jq": re.compile(r"\b(?:include|import)\b|\$__prog"),
+    "sed": re.compile(r"[erRwW]"),
+}
 _JS_IMPORT = re.compile(
     r"""(?:\bfrom|\bimport|\brequire\s{0,8}\(|\bimport\s{0,8}\()\s{0,80}["'`]([^"'`\n]{1,400})["'`]"""
 )
@@ -65,7 +74,7 @@ class Listing(msgspec.Struct, frozen=True):
         if self.code and is_code(Path(entry.path)):
             return True
         stem = entry.name.partition(".")[0]
-        importable = entry.name.endswith(_SUFFIXES) or ("." not in entry.name and not is_file(entry.path))
+        importable = entry.name.endswith(WORDS["importable"]) or ("." not in entry.name and not is_file(entry.path))
         return importable and (not self.names or stem in self.names or stem in sys.stdlib_module_names)
 
 
@@ -81,7 +90,7 @@ def imported(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     """What a file imports, whatever language it is in; itself included."""
     if is_python(path):
         return python_imports(path, path.parent, inside)
-    if path.suffix in _JAVASCRIPT:
+    if path.suffix in WORDS["javascript"]:
         return _js_imports(path, inside)
     return ImportedFiles((path,), (), () if is_shell(path) else tuple(_script_reach(path)))
 
@@ -91,20 +100,19 @@ def _source(path: Path) -> bytes:
     return found if isinstance(found, bytes) else b""
 
 
+def _first_line(path: Path) -> bytes:
+    return b"" if path.suffix else _source(path)[:100].partition(b"\n")[0]
+
+
 def is_python(path: Path) -> bool:
     """By its suffix or its first line."""
-    if path.suffix in (".py", ".pyw"):
-        return True
-    head = read_bytes(str(path), LARGEST) if not path.suffix else None
-    return isinstance(head, bytes) and head.startswith(b"#!") and b"python" in head[:100].partition(b"\n")[0]
+    return path.suffix in (".py", ".pyw") or re.match(rb"#!.*python", _first_line(path)) is not None
 
 
 def is_shell(path: Path) -> bool:
     """By its suffix or its first line."""
-    if path.suffix in (".sh", ".bash", ".zsh", ".ksh"):
-        return True
-    first = _source(path)[:100].partition(b"\n")[0] if not path.suffix else b""
-    return re.match(rb"#!.*\b(?:ba|da|z|k|a)?sh\b", first) is not None
+    shells = (".sh", ".bash", ".zsh", ".ksh")
+    return path.suffix in shells or re.match(rb"#!.*\b(?:ba|da|z|k|a)?sh\b", _first_line(path)) is not None
 
 
 def code_beside(path: Path, inside: Sequence[Path]) -> ImportedFiles:
@@ -113,7 +121,7 @@ def code_beside(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     folders: list[Listing] = []
     roots = [path.parent] if is_inside(path.parent, inside) and path.parent not in inside else []
     for root, names, files in (step for start in roots for step in os.walk(start)):
-        names[:] = sorted(name for name in names if name not in _SKIPPED)
+        names[:] = sorted(name for name in names if name not in WORDS["skipped"])
         folders.append(Listing(root, (), code=True))
         found |= dict.fromkeys(Path(root, name) for name in sorted(files) if is_code(Path(root, name)))
         if len(found) > _MOST_FILES:
@@ -124,12 +132,9 @@ def code_beside(path: Path, inside: Sequence[Path]) -> ImportedFiles:
 def is_code(path: Path) -> bool:
     """Whether a file may be run: by its suffix, or because it is executable or has no suffix at all."""
     try:
-        return is_file(path) and (path.suffix in CODE or not path.suffix or os.access(path, os.X_OK))
+        return is_file(path) and (path.suffix in ("", *WORDS["code"]) or os.access(path, os.X_OK))
     except ValueError:
         return False
-
-
-# -- Python ----------------------------------------------------------------------------------------------------------
 
 
 def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code: str | None = None) -> ImportedFiles:
@@ -146,7 +151,7 @@ def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code:
     while waiting and len(seen) < _MOST_FILES:
         one = waiting.pop()
         source = read_bytes(str(one), LARGEST)
-        if isinstance(source, bytes) and one.suffix not in _COMPILED:
+        if isinstance(source, bytes) and one.suffix not in WORDS["compiled"]:
             sources.append(source)
             waiting += _new(_followed(source, one, start, names, strangers), seen, inside)
         else:
@@ -202,9 +207,6 @@ def _module_files(base: Path, name: str) -> Iterator[Path]:
         yield from (path for path in candidates if is_file(path))
 
 
-# -- JavaScript ------------------------------------------------------------------------------------------------------
-
-
 def _js_imports(path: Path, inside: Sequence[Path]) -> ImportedFiles:
     seen: dict[Path, None] = {path: None}
     waiting, packages = [path], dict[str, None]()
@@ -213,8 +215,8 @@ def _js_imports(path: Path, inside: Sequence[Path]) -> ImportedFiles:
         for name in _JS_IMPORT.findall(_source(one).decode("utf-8", "replace")):
             if name.startswith((".", "/")):
                 whole = Path(os.path.normpath(one.parent / name))
-                files = [whole, *(whole.with_name(whole.name + suffix) for suffix in _JAVASCRIPT)]
-                files += [whole / f"index{suffix}" for suffix in _JAVASCRIPT]
+                files = [whole, *(whole.with_name(whole.name + suffix) for suffix in WORDS["javascript"])]
+                files += [whole / f"index{suffix}" for suffix in WORDS["javascript"]]
                 waiting += _new(filter(is_file, files), seen, inside)
             elif not name.startswith("node:") and name not in _plain("node"):
                 packages[name] = None
@@ -228,9 +230,6 @@ def is_inside(path: Path, roots: Iterable[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-# -- policies --------------------------------------------------------------------------------------------------------
-
-
 def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
     """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
     policies = str(Path(folder, Path(action.policies).expanduser()))
@@ -238,35 +237,6 @@ def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
     if isinstance(action, Cedar) and action.entities:
         found.append(Path(folder, Path(action.entities).expanduser()))
     return [path for path in found if path.is_file()]
-
-
-# -- whether it can be told what else a program runs ------------------------------------------------------------------
-
-_OF_HOOKLINE = frozenset({"hookline.guards", "hookline.events", "hookline.replies", "hookline.errors"})
-"""Modules of Hookline that hooks are written with."""
-_NAMES = frozenset(
-    {"exec", "eval", "compile", "__import__", "__builtins__", "__loader__", "__spec__", "globals", "vars", "breakpoint"}
-)
-_ATTRIBUTES = re.compile(
-    r"system|popen\w*|exec(?:[lv]p?e?)?|spawn\w*|posix_spawn\w*|startfile|fork|forkpty|create_subprocess_\w+|"
-    r"subprocess_\w+|from_settings|AgentCheck|Cedar|Command|McpTool|Prompt|Rego|"
-    r"attrgetter|methodcaller|get_type_hints|ForwardRef|_evaluate|FunctionType|CodeType|LambdaType|"
-    r"run_path|run_module|exec_module|load_module|import_module|find_spec|load_extension|fileConfig|dictConfig|"
-    r"__(?:import|builtins|loader|spec|globals|code|subclasses|dict|getattribute|reduce|reduce_ex)__"
-)
-_OF_SYS = frozenset({"path", "meta_path", "path_hooks", "path_importer_cache", "modules", "settrace", "setprofile"})
-_REACHING = re.compile(r"getattr|setattr|attrgetter|methodcaller|__getattr__")
-
-_JS = re.compile(
-    r"child_process|worker_threads|\bcluster\b|\bvm\b|\beval\s*\(|\bFunction\s*\(|createRequire|dlopen|"
-    r"process\.(?:binding|mainModule|getBuiltinModule)|WebAssembly|globalThis\s*\[|\bDeno\.|\bBun\.|"
-    r"\b(?:require|import)\s*\((?!\s*[\"'`][^\"'`$]*[\"'`]\s*\))|\brequire\b(?!\s*\()"
-)
-_OTHERS = {
-    "awk": re.compile(r"system|getline|\||@include|@load|@"),
-    "jq": re.compile(r"\b(?:include|import)\b|\$__prog"),
-    "sed": re.compile(r"[erRwW]"),
-}
 
 
 @cache
@@ -279,10 +249,9 @@ def _nodes(source: bytes) -> list[ast.AST]:
     """Everything in a Python source; nothing if it cannot be read."""
     import ast
 
-    try:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    return []
 
 
 def python_reach(source: bytes, known: Collection[str]) -> Iterator[str]:
@@ -312,7 +281,7 @@ def _reach_of(node: ast.AST, known: Collection[str]) -> Iterator[str]:
             yield module
         elif module.partition(".")[0] not in known:
             yield from (f"{module}.{one.name}" for one in node.names if _is_dangerous(module, one.name))
-    elif isinstance(node, ast.Name) and node.id in _NAMES:
+    elif isinstance(node, ast.Name) and node.id in WORDS["names"]:
         yield node.id
     elif isinstance(node, ast.Attribute):
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
@@ -331,12 +300,12 @@ def _is_plain(name: str, known: Collection[str]) -> bool:
     if top in known:
         return True
     if top == "hookline":
-        return name == top or any(name == one or name.startswith(f"{one}.") for one in _OF_HOOKLINE)
+        return name == top or any(f"{name}.".startswith(f"{one}.") for one in WORDS["of-hookline"])
     return top in _plain("python") and name not in {"logging.config", "http.server", "concurrent.interpreters"}
 
 
 def _is_dangerous(owner: str, name: str) -> bool:
-    if owner == "sys" and name in _OF_SYS:
+    if owner == "sys" and name in WORDS["of-sys"]:
         return True
     if (owner, name) in {("re", "compile"), ("platform", "system")}:
         return False
@@ -350,7 +319,7 @@ def _says(name: str) -> str:
 def _script_reach(path: Path) -> Iterator[str]:
     """The same for JavaScript and everything else that is not Python or a shell script."""
     text = _source(path).decode("utf-8", "replace")
-    if path.suffix in _JAVASCRIPT:
+    if path.suffix in WORDS["javascript"]:
         if found := _JS.search(text):
             yield _says(" ".join(found[0].split())[:30])
     elif (pattern := _OTHERS.get(path.suffix.removeprefix("."))) is None or pattern.search(text):

@@ -164,7 +164,7 @@ class _ShellText:
                 self.note(f"which program `{command.words[0][:60]}` names is known only when it runs")
             return
         for variable, value in {**reader.env, **given}.items():
-            if value and variable not in PLAIN_VARIABLES and CODE_VARIABLES.fullmatch(variable):
+            if value and variable not in code.WORDS["plain-variables"] and CODE_VARIABLES.fullmatch(variable):
                 self.note(f"`{variable}` names places that code is taken from")
         self._program(command)
         if name in SHELLS or name in (".", "source"):
@@ -244,7 +244,7 @@ class _ShellText:
         if language in ("python", "pypy"):
             return self._python(command)
         while at < len(words) and words[at].startswith("-") and words[at] != "-":
-            if words[at] not in PLAIN_FLAGS:
+            if words[at] not in code.WORDS["plain-flags"]:
                 self.note(f"`{command.name} {words[at]}` may load other code")
             if words[at] in ("-e", "-E", "--eval", "-p", "--print", "-r", "-c") and at + 1 < len(words):
                 return None
@@ -305,13 +305,14 @@ class _ShellText:
         verb = words[at] if at < len(words) else ""
         for index, word in enumerate(words[at:], at):
             flag, equals, value = word.partition("=")
-            if flag in HOOKLINE_FILES and equals:
-                self.add(value)
-            elif flag in HOOKLINE_FILES:
-                self._add_word(command, index + 1, f"what `hookline {verb}` runs")
+            if flag in code.WORDS["hookline-files"]:
+                if equals:
+                    self.add(value)
+                else:
+                    self._add_word(command, index + 1, f"what `hookline {verb}` runs")
         flags = [word for word in words[at + 1 :] if word.startswith("-")]
         plain = verb == "guard" or all(map(HOOKLINE_FLAGS.match, flags))
-        if at in command.unknown or verb not in HOOKLINE_VERBS or not plain:
+        if at in command.unknown or verb not in code.WORDS["hookline-verbs"] or not plain:
             self.note(f"`hookline {verb}` may run files of the project, and which cannot be told")
 
     def _add_word(self, command: SimpleCommand, at: int, what: str) -> None:
@@ -338,40 +339,22 @@ class _ShellText:
                 self._reader.add_file(path / "__main__.py" if is_dir(path) else path)
 
 
-# -- programs as trust sees them: which run files, which run none ------------------------------------------------------
-
-
 RECIPES = lists("recipe")
 """Commands that run what another file says, and that file."""
 PLAIN = names("plain")
 """Programs that run none of the files they are given."""
 WITH_PROGRAM_FILE = lists("program-file")
 """Programs that are given a file of code by an option."""
-HOOKLINE_FILES = frozenset({"--hooks", "--settings"})
-HOOKLINE_VERBS = frozenset({"answer", "audit", "check", "fire", "guard", "list", "pipe"})
-"""Commands of ours that run no other files than these flags name, and the project's trusted hooks."""
 HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
 CODE_OPTIONS = re.compile(
     r"curl (?:-\w*K|--config)|wget (?:--use-askpass|--config|-e|--execute)|terminal-notifier -execute|"
     r"(?:sort|split) --(?:compress|filter)"
 )
 """Options of plain programs that run something."""
-PLAIN_FLAGS = frozenset({"-w", "-T", "-s", "--no-warnings", "--trace-warnings", "--enable-source-maps", "--version"})
-"""Flags of interpreters other than Python that load nothing."""
-CODE_VARIABLES = re.compile(
-    r"(?:LD|DYLD|PYTHON|NODE|NPM|PERL|PERL5|RUBY|GIT|BASH|JAVA|LUA|PHP|HOOKLINE|DENO|BUN|AWK|GAWK|R|ZDOT)_?[A-Z0-9_%()]*|"
-    r"ENV|SHELLOPTS|SHELL|IFS|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|LESSOPEN|LESSCLOSE|HOME|TMPDIR|CLASSPATH|PHPRC|"
-    r"XDG_[A-Z_]*|JDK_[A-Z_]*|_JAVA_[A-Z_]*|BASH_FUNC_.*"
-)
+CODE_VARIABLES = re.compile("|".join(code.WORDS["code-variables"]))
 """Variables that make programs take code, or settings that name code, from elsewhere."""
-PLAIN_VARIABLES = frozenset(
-    {"PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "NODE_ENV",
-     "PYTHONWARNINGS", "PYTHONNOUSERSITE", "PYTHONSAFEPATH", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL"}
-)  # fmt: skip
-PYTHON_VALUED = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-OTHER_VALUED = frozenset(
-    {"-r", "--require", "--import", "--loader", "-I", "-C", "-M", "--config", "--env-file", "-A", "--allow"}
-)
+PYTHON_VALUED = frozenset(code.WORDS["python-valued"])
+OTHER_VALUED = frozenset(code.WORDS["other-valued"])
 HERE = re.compile(
     r"""\$\(\s*cd\s+["']?\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)["']?"""
     r"""\s*(?:>\s*/dev/null\s*(?:2>&1\s*)?)?&&\s*pwd(?:\s+-P)?\s*\)|\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{0\}|"""

@@ -29,6 +29,7 @@ from hookline.settings.trust.scripts import MARKS, files_run_by
 
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
+_LOOK = "run `hookline trust` to look and decide"
 _SETTLED_NS = 2_000_000_000
 """A file that was changed less than this ago may be changed again within one tick of the clock: it is hashed again."""
 
@@ -107,10 +108,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         alone does is looked at: folders there change for many reasons.
         """
         now = {folder: _identity(folder, of_link=True) for folder in before}
-        for folder, (was, at_last) in {one: (before[one], now[one]) for one in before}.items():
-            if was == at_last:
-                continue
-            parent = os.path.dirname(folder)  # noqa: PTH120 - at every run
+        for folder in (folder for folder in before if before[folder] != now[folder]):
+            was, at_last, parent = before[folder], now[folder], os.path.dirname(folder)  # noqa: PTH120 - at every run
             inside = any(folder != root and Path(folder).is_relative_to(root) for root in self.roots if root)
             added = was is not None and at_last is not None and was[:3] == at_last[:3] and was[3] != at_last[3]
             if not added or (inside and before.get(parent) != now.get(parent)):
@@ -130,7 +129,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
     def _changed(self, path: str, why: str) -> SealBroken:
         shown = os.path.relpath(path, self.project) if Path(path).is_relative_to(self.project) else path
-        return SealBroken(f"was not run: `{shown}` {why}; run `hookline trust` to look and decide")
+        return SealBroken(f"was not run: `{shown}` {why}; {_LOOK}")
 
 
 def _identity(path: str, *, of_link: bool = False) -> _Identity:
@@ -152,15 +151,11 @@ def _hash(path: str, identity: _Identity) -> str | None:
     known = _known.get(path)
     if known is not None and identity is not None and known[0] == identity:
         return known[1]
-    script = read_script(path)
-    sha256 = None if script is None else script.sha256
+    sha256 = script.sha256 if (script := read_script(path)) else None
     settled = identity is not None and time.time_ns() - max(identity[3:]) > _SETTLED_NS
     if settled and _identity(path) == identity:
         _known[path] = (identity, sha256)
     return sha256
-
-
-# -- scripts that are started from the bytes that were hashed ----------------------------------------------------------
 
 
 _ASKS_WHERE = re.compile(
@@ -215,9 +210,7 @@ def _hashed(path: str, sha256: str) -> bytes:
 
     found = read_bytes(path, LARGEST)
     if not isinstance(found, bytes) or hashlib.sha256(found).hexdigest() != sha256:
-        raise SealBroken(
-            f"was not run: `{path}` has changed since it was trusted; run `hookline trust` to look and decide"
-        )
+        raise SealBroken(f"was not run: `{path}` has changed since it was trusted; {_LOOK}")
     return found
 
 

@@ -75,15 +75,12 @@ def _item(file: File, loaded: LoadedSettings) -> Item:
     kept = sensitive(file.raw)
     runs = hooks if loaded.switches.allows(source) else ()
     project = str(loaded.places.project_dir)
-    env = dict(loaded.env)
-    named = {hook.source: files_run_by(hook.action, (source.root, project), project, env) for hook in hooks}
-    named |= {name: files_run_by(action, (source.root, project), project) for name, action in _servers(file)}
-    named = _same_listings(named)
+    roots = (source.root, project)
+    named = {hook.source: files_run_by(hook.action, roots, project, loaded.env) for hook in hooks}
+    named = _same_listings(named | {name: files_run_by(action, roots, project) for name, action in _servers(file)})
     paths = sorted({path for one in named.values() for path in one.files})
     found = [script for path in paths if (script := read_script(path)) is not None]
-    listings = sorted(
-        {one for each in named.values() for one in each.listings}, key=lambda one: (one.folder, one.names)
-    )
+    listings = sorted({one for each in named.values() for one in each.listings}, key=lambda one: one.folder)
     return Item(
         path=source.path,
         label=source.label,
@@ -108,17 +105,16 @@ def _servers(file: File) -> Iterator[tuple[str, Command]]:
 
 def _same_listings(named: dict[str, ExecutedFiles]) -> dict[str, ExecutedFiles]:
     """One listing of each folder: whatever any of the hooks may import from it."""
-    wanted: dict[str, set[str] | None] = {}
-    code = {listing.folder for one in named.values() for listing in one.listings if listing.code}
-    for listing in (listing for one in named.values() for listing in one.listings):
-        before = wanted.get(listing.folder, set())
-        wanted[listing.folder] = None if before is None or not listing.names else before | set(listing.names)
-    merged = {
-        folder: Listing(folder, tuple(sorted(names or ())), code=folder in code) for folder, names in wanted.items()
-    }
+    merged: dict[str, Listing] = {}
+    for one in (listing for each in named.values() for listing in each.listings):
+        before = merged.get(one.folder, one)
+        names = {*before.names, *one.names} if before.names and one.names else ()  # none: all of them count
+        merged[one.folder] = Listing(one.folder, tuple(sorted(names)), code=before.code or one.code)
     return {
-        hook: msgspec.structs.replace(one, listings=tuple(dict.fromkeys(merged[each.folder] for each in one.listings)))
-        for hook, one in named.items()
+        hook: msgspec.structs.replace(
+            each, listings=tuple({one.folder: merged[one.folder] for one in each.listings}.values())
+        )
+        for hook, each in named.items()
     }
 
 
@@ -154,9 +150,6 @@ def what_runs(hook: Hook) -> str:
     if isinstance(action, Function):
         return f"function {name_of(action.call)}"
     return f"{'prompt' if isinstance(action, Prompt) else 'agent'} {action.prompt!r}"
-
-
-# -- what was trusted, and what has changed since ---------------------------------------------------------------------
 
 
 class TrustChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,16 +218,17 @@ class Trust:
         return trust
 
     def _read(self) -> None:
-        self._kept, self.problems = {}, ()
+        self._kept = {}
         value, problems = read_json(str(self.path), str(self.path))
+        wrong = [problem.message for problem in problems]
         if value is not None:
-            problems = ()
+            wrong = []
             try:
                 self._kept = msgspec.convert(value, _Record).trusted
             except msgspec.ValidationError as error:
-                problems = (Problem(str(self.path), str(error).lower()),)
+                wrong = [str(error).lower()]
         damaged = "is damaged, so nothing is trusted until you run `hookline trust`"
-        self.problems = tuple(Problem(p.where, f"{p.message}; {damaged}") for p in problems if p.severity == "error")
+        self.problems = tuple(Problem(str(self.path), f"{message}; {damaged}") for message in wrong)
 
     def status(self, loaded: LoadedSettings) -> Status:
         """What of these settings needs trust, and what of it is new or has changed."""
@@ -259,7 +253,7 @@ class Trust:
 
     def record(self, items: Iterable[Item]) -> None:
         """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = datetime.now(UTC).isoformat()
         fresh = {
             item.path: _TrustedFile(item.definitions, {one.path: one for one in item.scripts}, now) for item in items
         }
@@ -268,7 +262,6 @@ class Trust:
                 with contextlib.suppress(OSError):
                     self.path.replace(self.path.with_suffix(".damaged"))
             self._kept.update(fresh)
-            self._write()
             self.problems = ()
 
     def forget(self, root: str | Path) -> int:
@@ -278,22 +271,20 @@ class Trust:
             gone = [path for path in self._kept if Path(path).is_relative_to(gone_from)]
             for path in gone:
                 del self._kept[path]
-            if gone:
-                self._write()
         return len(gone)
-
-    def _write(self) -> None:
-        data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
-        write_atomically(self.path, data, durable=True)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Alone with the record; what keeps it from being written is an error that says so."""
+        """Alone with the record, which is written if it has changed; what keeps it from that is an error."""
         try:
             private_folder(self.path.parent)
             with locked(self.path.with_suffix(".lock")):
                 self._read()
+                before = dict(self._kept)
                 yield
+                if self._kept != before:
+                    data = msgspec.json.format(msgspec.json.encode(_Record(trusted=self._kept)), indent=1)
+                    write_atomically(self.path, data, durable=True)
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
             raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
@@ -309,10 +300,8 @@ def _diff(before: str | None, now: str | None, name: str) -> str:
 
     if before is None or now is None:
         return f"{name}: too large or no text; only its hash is known to differ"
-    lines = difflib.unified_diff(
-        before.splitlines(), now.splitlines(), f"{name} (trusted)", f"{name} (now)", lineterm=""
-    )
-    return "\n".join(lines)
+    old, new = before.splitlines(), now.splitlines()
+    return "\n".join(difflib.unified_diff(old, new, f"{name} (trusted)", f"{name} (now)", lineterm=""))
 
 
 def ensure(loaded: LoadedSettings, policy: Policy = "error", trust: Trust | None = None) -> LoadedSettings:
@@ -392,14 +381,10 @@ def _without(loaded: LoadedSettings, status: Status) -> LoadedSettings:
     """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
     paths = {item.path: item.label for item in status.untrusted}
     settled = merge_files(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
-    said = tuple(
-        Problem(
-            item.label,
-            f"{', '.join(f'`{key}`' for key in keys) or 'its hooks'} take no effect until you run `hookline trust`",
-            "warning",
-        )
-        for item in status.untrusted
-        for keys in [dict.fromkeys(line.partition(":")[0].partition(".")[0] for line in item.sets)]
-    )
+    said = []
+    for item in status.untrusted:
+        keys = dict.fromkeys(f"`{line.partition(':')[0].partition('.')[0]}`" for line in item.sets)
+        idle = f"{', '.join(keys) or 'its hooks'} take no effect until you run `hookline trust`"
+        said.append(Problem(item.label, idle, "warning"))
     trusted = sealed(settled, (item for item in status.items if item.path not in paths))
     return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said), refused=frozenset(paths))

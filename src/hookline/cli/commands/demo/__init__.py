@@ -1,7 +1,5 @@
 """`hookline demo`: a real agent on a scripted model, in a folder of its own; no key, no network."""
 
-from __future__ import annotations
-
 import sys
 
 

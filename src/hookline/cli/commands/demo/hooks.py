@@ -1,12 +1,15 @@
 """The demo's hooks, as anybody would write them: three guards, and four functions of our own."""
 
-from __future__ import annotations
+import asyncio
+import re
+import sys
+from pathlib import Path
 
 from hookline import Context, Hooks, Reply, context, keep_going, message, rewrite
-from hookline.cli.commands.demo.story import PYTHON, run_tests
 from hookline.events import PreToolUse, Stop, SubagentStart, UserPromptSubmit
 from hookline.guards import approvals, commands, paths
 
+PYTHON = Path(sys.executable).name  # what this interpreter is called in its folder, which the demo puts first on PATH
 hooks: Hooks = Hooks()
 
 hooks.add(commands.block(["rm -rf *", "sudo *"]))
@@ -35,6 +38,15 @@ async def only_look(event: SubagentStart) -> Reply:
 
 @hooks.on(Stop)
 async def tests_must_pass(event: Stop, ctx: Context) -> Reply:
-    """The agent may not stop while the tests fail."""
-    tests = await run_tests(ctx.cwd)
-    return message(str(tests)) if tests.passed else keep_going(str(tests))
+    """The agent may not stop while the tests fail; they are really run."""
+    tests = (sys.executable, "-B", "-m", "unittest")
+    process = await asyncio.create_subprocess_exec(*tests, cwd=ctx.cwd, stderr=asyncio.subprocess.PIPE)
+    printed = (await process.communicate())[1].decode("utf-8", "replace")
+    ran = re.search(r"^Ran (\d+) test", printed, re.MULTILINE)
+    count = ran[1] if ran else "0"
+    if process.returncode == 0:
+        return message(f"{count} of {count} tests pass")
+    failing = [
+        name.replace("_", " ") for name in re.findall(r"^(?:FAIL|ERROR): (?:test_)?(\w+)", printed, re.MULTILINE)
+    ]
+    return keep_going(f"{len(failing)} of {count} tests fail: {', '.join(failing)}")
