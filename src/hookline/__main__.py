@@ -7,10 +7,8 @@ everything else, and whatever the service does not answer, runs here.
 import os
 import sys
 
-RESIDENT = "hookline.cli.main"
-"""What the service's workers import."""
-FAILED = 2
-"""The exit code by which a command hook says no."""
+RESIDENT = "hookline.cli.main"  # what the service's workers import
+FAILED = 2  # the exit code by which a command hook says no
 
 
 def main() -> None:

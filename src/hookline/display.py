@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_MOST_MARKS = 4
-"""More combining marks than this on one letter are written over the neighbouring lines."""
+_MOST_MARKS = 4  # more combining marks than this on one letter are written over the neighbouring lines
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Letters and marks by their category that show nothing."""
 _SELECTORS = (0xFE00, 0xFE0F), (0xE0100, 0xE01EF)

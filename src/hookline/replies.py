@@ -31,12 +31,10 @@ class Decision(IntEnum):
         return WORDS[self]
 
 
-WORDS = tuple(decision.name.lower() for decision in Decision)
-"""The decisions as words, in their order."""
+WORDS = tuple(decision.name.lower() for decision in Decision)  # the decisions as words, in their order
 
 
-Action = Literal["accept", "decline", "cancel"]
-"""What may be done with a question in the user's place."""
+Action = Literal["accept", "decline", "cancel"]  # what may be done with a question in the user's place
 
 
 class EventFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,8 +191,7 @@ _JOIN = {name: row.merge.join for name, row in REPLY_FIELDS.items()}
 _PLAIN = tuple(row.name for row in _PLAIN_ROWS if row.merge not in (_DECIDED, _OF_DECIDERS))
 _OWN = tuple(row.name for row in _OWN_ROWS)
 
-NOTHING = Reply()
-"""The answer of a hook that has nothing to say."""
+NOTHING = Reply()  # the answer of a hook that has nothing to say
 
 HookAnswer = Reply | Mapping[str, Any] | None
 """What a hook may return: nothing, a reply, or a mapping in the wire format."""

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_BEYOND = 1 << 30
-"""Windows locks bytes, and locked ones cannot be read: so it is one beyond any that are written."""
+_BEYOND = 1 << 30  # Windows locks bytes, and locked ones cannot be read: so it is one beyond any that are written
 
 
 if sys.platform == "win32":

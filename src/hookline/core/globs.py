@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-Token = str | None
-"""One letter of a pattern, or None for a star."""
+Token = str | None  # one letter of a pattern, or None for a star
 
 
 def tokens(pattern: str) -> tuple[Token, ...]:

@@ -16,8 +16,7 @@ ISOLATED = ("-I", "-X", "utf8")
 """Nothing from PYTHON… variables, the working folder or the user's own packages; text is UTF-8 in every locale."""
 HEEDED = ("PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__")
 """What CPython 3.11 to 3.13 heeds in spite of `-I`: it runs the `sitecustomize` of the environment that they name."""
-GATES = frozenset({"answer", "guard", "pipe", "mcp"})
-"""The commands whose answer decides whether a tool runs."""
+GATES = frozenset({"answer", "guard", "pipe", "mcp"})  # the commands whose answer decides whether a tool runs
 GIVEN: dict[str, str] = {}
 """The environment that a gate was started with: for the server behind `hookline mcp`, which is not the gate."""
 PACKAGES: str = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -17,8 +17,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
-}
-"""What every answer says: no code but our own files, no other origin, nothing kept."""
+}  # what every answer says: no code but our own files, no other origin, nothing kept
 
 
 def foreign(headers: Mapping[str, str], port: int) -> str:

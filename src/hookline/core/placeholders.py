@@ -6,12 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-BRACED = re.compile(r"\$\{(?P<name>\w+)\}")
-"""`${NAME}`"""
-EITHER = re.compile(r"\$(?P<brace>\{)?(?P<name>\w+)(?(brace)\})")
-"""`${NAME}` and `$NAME`"""
-DOTTED = re.compile(r"\$\{(?P<name>[\w.]+)\}")
-"""`${tool_input.command}`"""
+BRACED = re.compile(r"\$\{(?P<name>\w+)\}")  # `${NAME}`
+EITHER = re.compile(r"\$(?P<brace>\{)?(?P<name>\w+)(?(brace)\})")  # `${NAME}` and `$NAME`
+DOTTED = re.compile(r"\$\{(?P<name>[\w.]+)\}")  # `${tool_input.command}`
 WITH_DEFAULT = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}")
 """`${NAME}` and `${NAME:-default}`; what has neither a value nor a default becomes nothing"""
 

@@ -1,52 +1,9 @@
 """What happened: one frozen class per event, and the catalogue that lists them."""
 
+from hookline.events import kinds
 from hookline.events.base import Event
 from hookline.events.catalog import CATALOG, OWN_EVENTS, EventSpec, HookEvent, spec_of
-from hookline.events.kinds import (
-    ConfigChange,
-    CwdChanged,
-    DirectoryAdded,
-    Elicitation,
-    ElicitationResult,
-    FileChanged,
-    InstructionsLoaded,
-    MessageDisplay,
-    Notification,
-    PermissionDenied,
-    PermissionRequest,
-    PostCompact,
-    PostModelCall,
-    PostModelSwitch,
-    PostToolBatch,
-    PostToolUse,
-    PostToolUseFailure,
-    PreCompact,
-    PreModelCall,
-    PreModelSwitch,
-    PreOutput,
-    PreToolUse,
-    SessionEnd,
-    SessionStart,
-    Setup,
-    Stop,
-    StopFailure,
-    SubagentStart,
-    SubagentStop,
-    TaskCompleted,
-    TaskCreated,
-    TeammateIdle,
-    UserPromptExpansion,
-    UserPromptSubmit,
-    WorktreeCreate,
-    WorktreeRemove,
-)
+from hookline.events.kinds import *  # noqa: F403 - every event, as listed there
 
-__all__ = [
-    "CATALOG", "OWN_EVENTS", "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult",
-    "Event", "EventSpec", "FileChanged", "HookEvent", "InstructionsLoaded", "MessageDisplay", "Notification",
-    "PermissionDenied", "PermissionRequest", "PostCompact", "PostModelCall", "PostModelSwitch", "PostToolBatch",
-    "PostToolUse", "PostToolUseFailure", "PreCompact", "PreModelCall", "PreModelSwitch", "PreOutput", "PreToolUse",
-    "SessionEnd", "SessionStart", "Setup", "Stop", "StopFailure", "SubagentStart", "SubagentStop", "TaskCompleted",
-    "TaskCreated", "TeammateIdle", "UserPromptExpansion", "UserPromptSubmit", "WorktreeCreate", "WorktreeRemove",
-    "spec_of",
-]  # fmt: skip
+__all__ = ["CATALOG", "OWN_EVENTS", "Event", "EventSpec", "HookEvent", "spec_of"]
+__all__ += kinds.__all__

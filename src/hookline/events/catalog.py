@@ -25,36 +25,25 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     cls: type[Event]
     gate: bool
-    decisions: frozenset[str]
-    """The decisions a reply may carry."""
-    fields: tuple[str, ...]
-    """The reply fields it understands, of those that not every event does."""
+    decisions: frozenset[str]  # the decisions a reply may carry
+    fields: tuple[str, ...]  # the reply fields it understands, of those that not every event does
     unsaid: frozenset[str] = frozenset()
     """Those of them that its JSON has no word for: a command prints them as plain text."""
-    required: frozenset[str] = frozenset()
-    """Those of them that its own part of the JSON must have."""
+    required: frozenset[str] = frozenset()  # those of them that its own part of the JSON must have
     decides: Literal["block", "permission", "request"] = "block"
     """How a decision is written: at the top, as a `permissionDecision`, or as a `decision` object of its own."""
-    stdout: str = ""
-    """The reply field that plain text on a command's stdout fills."""
-    carries: frozenset[str] = frozenset()
-    """What an agent tells with it: `permission_mode`, `effort`."""
-    nulls: tuple[str, ...] = ()
-    """Fields that are written even when they are null."""
+    stdout: str = ""  # the reply field that plain text on a command's stdout fills
+    carries: frozenset[str] = frozenset()  # what an agent tells with it: `permission_mode`, `effort`
+    nulls: tuple[str, ...] = ()  # fields that are written even when they are null
     snake: Mapping[str, str] = MappingProxyType({})
     """What the `snake` dialect calls its fields, where that differs: their name → ours."""
-    subjects: tuple[str, ...] = ()
-    """All that a matcher can meet, where that is known."""
-    timeout: float = math.inf
-    """Most seconds that a settings entry gets that names none: less where people wait."""
-    env_file: bool = False
-    """Whether a hook may export variables for later commands."""
-    reported: bool = True
-    """Whether single hooks are announced to an agent's host while they run."""
+    subjects: tuple[str, ...] = ()  # all that a matcher can meet, where that is known
+    timeout: float = math.inf  # most seconds that a settings entry gets that names none: less where people wait
+    env_file: bool = False  # whether a hook may export variables for later commands
+    reported: bool = True  # whether single hooks are announced to an agent's host while they run
     stops: bool = True
     """Whether a hook that wants the agent to stop is heard there; where not, a judge that says no blocks instead."""
-    audited: bool = False
-    """Whether it belongs in an audit log even if no hook asks for it."""
+    audited: bool = False  # whether it belongs in an audit log even if no hook asks for it
 
     @property
     def name(self) -> str:
@@ -147,8 +136,7 @@ _ROWS = (
     _watch(kinds.MessageDisplay, "display_content", timeout=10.0),
 )  # fmt: skip
 
-CATALOG = MappingProxyType({row.name: row for row in _ROWS})
-"""Every event by its name on the wire."""
+CATALOG = MappingProxyType({row.name: row for row in _ROWS})  # every event by its name on the wire
 
 _OWN_ROWS = (
     _gate(kinds.PreModelCall, "context", reported=False),

@@ -10,6 +10,14 @@ from msgspec import field
 from hookline.errors import EventError
 from hookline.events.base import Event, thaw
 
+__all__ = [
+    "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged",
+    "InstructionsLoaded", "MessageDisplay", "Notification", "PermissionDenied", "PermissionRequest", "PostCompact",
+    "PostModelCall", "PostModelSwitch", "PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreCompact",
+    "PreModelCall", "PreModelSwitch", "PreOutput", "PreToolUse", "SessionEnd", "SessionStart", "Setup", "Stop",
+    "StopFailure", "SubagentStart", "SubagentStop", "TaskCompleted", "TaskCreated", "TeammateIdle",
+    "UserPromptExpansion", "UserPromptSubmit", "WorktreeCreate", "WorktreeRemove",
+]  # fmt: skip
 T = TypeVar("T")
 
 

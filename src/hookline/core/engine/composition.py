@@ -128,8 +128,7 @@ Order = Literal[
 ]  # fmt: skip
 """How the hooks of an event are asked; the names with a slash are those of AGENT-HOOKS' composition profiles."""
 
-Mode = Literal["enforce", "evaluate_only"]
-"""Whether verdicts count, or are only made and recorded."""
+Mode = Literal["enforce", "evaluate_only"]  # whether verdicts count, or are only made and recorded
 
 Resolution = Reply | Approval | bool | None
 OnAsk = Callable[[Verdict], Resolution | Awaitable[Resolution]]

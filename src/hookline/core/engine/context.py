@@ -222,8 +222,7 @@ class Runner(Protocol):
         """Run the hook once; a run that goes wrong raises `HookFailed`."""
 
 
-RunnerFactory = Callable[[type[Any]], Runner]
-"""Makes the runner of one kind of action."""
+RunnerFactory = Callable[[type[Any]], Runner]  # makes the runner of one kind of action
 
 
 class RunnerPool:

@@ -80,15 +80,13 @@ def alarm_of(loop: asyncio.AbstractEventLoop) -> Alarm:
     return alarm
 
 
-_MOST_CANCELS = 2
-"""How often a hook is asked to stop before it is closed."""
+_MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
 
 UNWANTED = "the answer is no longer wanted"
 """Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
 
 
-Stepper = BuiltinMethodType
-"""What takes the steps of coroutines: the `send` of a generator, which is its `__self__`."""
+Stepper = BuiltinMethodType  # what takes the steps of coroutines: the `send` of a generator, which is its `__self__`
 
 
 class Suspended(msgspec.Struct):
@@ -115,8 +113,7 @@ class EarlyAnswer(msgspec.Struct):
         return answer
 
 
-SILENT: Any = object()
-"""The same for the answer that most have: `None`."""
+SILENT: Any = object()  # the same for the answer that most have: `None`
 
 
 @coroutine

@@ -33,8 +33,7 @@ from hookline.core.hooks.hook import Hook
 from hookline.events import Event, EventSpec, spec_of
 from hookline.replies import NOTHING, Decision, Reply
 
-Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]
-"""Takes an event through the hooks chosen for it."""
+Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]  # takes an event through the hooks chosen for it
 
 Clock = Callable[[], float]
 Parse = Callable[[Any], Reply | None]

@@ -18,8 +18,7 @@ from hookline.core.hooks.hook import Command, Hook
 from hookline.core.shell import parse_line
 
 _MOST_PARTS, _DEEPEST, _MOST_KNOWN = 5_000, 20, 1_000
-_PLACES = ("source", "seal", "plugin_root", "plugin_data")
-"""Fields that say where a hook lies, not what it is."""
+_PLACES = ("source", "seal", "plugin_root", "plugin_data")  # fields that say where a hook lies, not what it is
 _known: dict[int, tuple[Hook, str]] = {}
 
 

@@ -76,8 +76,7 @@ class RunnerResult(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str = ""
 
 
-Answer = RunnerResult | Reply | Mapping[str, Any] | None
-"""What one run may come back with."""
+Answer = RunnerResult | Reply | Mapping[str, Any] | None  # what one run may come back with
 
 
 Word = Literal["DENY", "STOP", "ASK", "DEFER", "ALLOW", "KEEP GOING", "REWRITE", "REPLACE", "PASS"]
@@ -101,8 +100,7 @@ WORDS: dict[Word, WordStyle] = {
     "REWRITE": WordStyle("it happens with another input", "#6b3fc9", "magenta"),
     "REPLACE": WordStyle("the model is given another output", "#6b3fc9", "magenta"),
     "PASS": WordStyle("no hook decided", "#566573", "dim"),
-}
-"""Every word that a verdict comes to, the strictest first."""
+}  # every word that a verdict comes to, the strictest first
 
 _DECISIONS: dict[str, Word] = {"deny": "DENY", "ask": "ASK", "defer": "DEFER", "allow": "ALLOW"}
 

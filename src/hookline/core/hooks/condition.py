@@ -28,8 +28,7 @@ class ToolArgument(msgspec.Struct, frozen=True):
     kind: str
 
 
-ALIASES = {"Task": "Agent"}
-"""Older names of tools; a rule may use either."""
+ALIASES = {"Task": "Agent"}  # older names of tools; a rule may use either
 OTHER_NAMES = ALIASES | {name: older for older, name in ALIASES.items()} | {"Monitor": "Bash", "Workflow": "Agent"}
 """The other name of a tool that has two. `Monitor` runs a shell line, `Workflow` starts agents: hooks on `Bash` and
 `Agent` are asked about them."""
@@ -49,8 +48,7 @@ ARGUMENTS: dict[str, ToolArgument] = {
     "WebFetch": ToolArgument("url", "domain"),
     "Agent": ToolArgument("subagent_type", "name"),
     "Skill": ToolArgument("skill", "name"),
-}
-"""One row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`."""
+}  # one row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`.
 
 CLAUDE_TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "BashOutput", "CronCreate", "CronDelete", "CronList", "DeferredToolPlaceholder",

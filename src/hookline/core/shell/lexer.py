@@ -134,8 +134,7 @@ _HIDES_NAMES = re.compile(
     r"\b(?:eval|source|read|printf|declare|typeset|local|export|mapfile|readarray|getopts|let|trap|alias)\b"
     r"|(?:^|[\s;&|(])\.\s|(?<!\$)\{"
 )
-_KNOWN = {"HOME": "~", "PWD": "."}
-"""Variables that have another spelling, as long as the line does not set them."""
+_KNOWN = {"HOME": "~", "PWD": "."}  # variables that have another spelling, as long as the line does not set them
 _NO_QUOTES = {ord(char): None for char in "'\"\\"}
 
 
@@ -146,8 +145,7 @@ class Word(NamedTuple):
     bare_until: int
     start: int
     end: int
-    split: tuple[str, ...] = ()
-    """The words that an unquoted `$x` with a constant value stands for."""
+    split: tuple[str, ...] = ()  # the words that an unquoted `$x` with a constant value stands for
 
     @property
     def bare(self) -> str:

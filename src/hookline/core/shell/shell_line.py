@@ -36,27 +36,19 @@ class Redirect(msgspec.Struct, frozen=True):
 class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One program or builtin the line may run, however it is wrapped, quoted or nested."""
 
-    name: str
-    """The last part of the path: `/bin/rm` is `rm`; empty when it cannot be told."""
-    words: tuple[str, ...]
-    """The argument vector, quotes removed; an expansion stays as it was written."""
+    name: str  # the last part of the path: `/bin/rm` is `rm`; empty when it cannot be told
+    words: tuple[str, ...]  # the argument vector, quotes removed; an expansion stays as it was written
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     raw: str = ""
-    unknown: tuple[int, ...] = ()
-    """Which words depend on an expansion."""
-    via: tuple[str, ...] = ()
-    """The wrappers it came through, outermost first: `("sudo", "bash -c")`."""
-    substitution: bool = False
-    """It runs inside `$(…)`, backticks or `<(…)`."""
-    wraps: bool = False
-    """It runs another command, which is listed after it."""
-    after: str = ""
-    """The operator before it: `&&` means that what stands before has succeeded."""
+    unknown: tuple[int, ...] = ()  # which words depend on an expansion
+    via: tuple[str, ...] = ()  # the wrappers it came through, outermost first: `("sudo", "bash -c")`
+    substitution: bool = False  # it runs inside `$(…)`, backticks or `<(…)`
+    wraps: bool = False  # it runs another command, which is listed after it
+    after: str = ""  # the operator before it: `&&` means that what stands before has succeeded
     scope: tuple[int, ...] = ()
     """The subshells and processes it runs in, outermost first: a `cd` counts in its own scope only."""
-    loops: bool = False
-    """It may run several times, or not where it stands: a loop or a function came before."""
+    loops: bool = False  # it may run several times, or not where it stands: a loop or a function came before
     stdin: str | None = None
     """What it reads from a here-document or a here-string, where the shell changes nothing in it."""
     globs: tuple[int, ...] = ()
@@ -83,8 +75,7 @@ class ShellLine(msgspec.Struct, frozen=True):
     """Everything a shell line may run; an empty `undecidable` means that the list is complete."""
 
     commands: tuple[SimpleCommand, ...] = ()
-    undecidable: tuple[str, ...] = ()
-    """Why the list of commands may be incomplete, one sentence each."""
+    undecidable: tuple[str, ...] = ()  # why the list of commands may be incomplete, one sentence each
     notes: tuple[str, ...] = ()
     """What runs that is not a shell command: code in another language, a script file, another machine."""
     code: tuple[str, ...] = ()
@@ -147,8 +138,7 @@ class Draft(msgspec.Struct, eq=False):
         return not (self.words or self.assignments or self.redirects)
 
 
-Words = list[tuple[str, bool]]
-"""The words of a command, and whether each is known."""
+Words = list[tuple[str, bool]]  # the words of a command, and whether each is known
 
 
 class NestedCommand(NamedTuple):
@@ -183,8 +173,7 @@ class Invocation(NamedTuple):
         return [word for word, _ in self.words[1:]]
 
 
-Look = Callable[[str, Words, str | None], Analysis]
-"""Looks inside one program: given its name, its words and the text it reads."""
+Look = Callable[[str, Invocation], Analysis]  # looks inside one program: its name, and what it is given
 
 
 def script(via: str, words: Words, shell: str = "bash") -> Analysis:
@@ -194,8 +183,7 @@ def script(via: str, words: Words, shell: str = "bash") -> Analysis:
     return Analysis((NestedCommand(via, [], " ".join(word for word, _ in words), shell=shell),))
 
 
-LATER = "\ue002"
-"""Begins a word that is known only when the line runs."""
+LATER = "\ue002"  # begins a word that is known only when the line runs
 
 
 class Arguments(NamedTuple):

@@ -108,10 +108,8 @@ class Writes(msgspec.Struct, frozen=True):
     """The files a line writes, creates, changes or removes; relative ones are relative to where the line starts."""
 
     targets: tuple[str, ...] = ()
-    undecidable: tuple[str, ...] = ()
-    """Why there may be more targets, one sentence each."""
-    notes: tuple[str, ...] = ()
-    """Code in other languages and scripts, which may write as well."""
+    undecidable: tuple[str, ...] = ()  # why there may be more targets, one sentence each
+    notes: tuple[str, ...] = ()  # code in other languages and scripts, which may write as well
 
 
 class _Links:

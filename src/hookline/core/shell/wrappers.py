@@ -57,20 +57,17 @@ def _by_name(name: str, given: Invocation) -> Analysis:
     words, stdin, fed = given
     if name == "ssh" and (fed or stdin == UNKNOWN):
         unsure = f"`{name}` may run commands that it reads from its input"
-        return Analysis(undecidable=(unsure,), notes=_ssh(name, words, stdin).notes)
+        return Analysis(undecidable=(unsure,), notes=_ssh(name, given).notes)
     if name in SHELLS:
-        inside = _shell(name, words, stdin)
+        inside = _shell(name, given)
         own = name in names("own-syntax")  # read as well as may be, and doubted
         return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if own else inside
     if LOADER.fullmatch(name):
         return Analysis((NestedCommand(name, words[1:]),)) if len(words) > 1 else Analysis()
-    look = _LOOK.get(name, "")
-    if look in _LOOKS:
-        return _LOOKS[look](name, words, stdin)
+    if name in _LOOK:
+        return LOOKS[_LOOK[name]](name, given)
     if name in _WRAPS:
-        return _wrapper(name, words, stdin)
-    if look:
-        return LANGUAGES[look](name, given)
+        return _wrapper(name, given)
     return interpreter(name, given) if language_of(name) else Analysis()
 
 
@@ -129,23 +126,25 @@ def _option_width(word: str, options: Mapping[str, str]) -> int:
     return 1
 
 
-def _wrapper(name: str, words: Words, stdin: str | None) -> Analysis:
+def _wrapper(name: str, given: Invocation) -> Analysis:
+    words = given.words
     inner = strip_options(words, program(name))
     if inner is None:
         return _unsure(name)
     own = words[1 : len(words) - len(inner)]
     codes = _changing_later(word.split("=")[0] for word, _ in own if "=" in word)
-    return Analysis((NestedCommand(name, inner, stdin=stdin),) if inner else (), tuple(codes))
+    return Analysis((NestedCommand(name, inner, stdin=given.stdin),) if inner else (), tuple(codes))
 
 
-def _sudo(name: str, words: Words, stdin: str | None) -> Analysis:
-    inside = _wrapper(name, words, stdin)
-    if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word, _ in words[1:]):
+def _sudo(name: str, given: Invocation) -> Analysis:
+    inside = _wrapper(name, given)
+    if not inside.runs and any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word in given.texts):
         return Analysis(undecidable=(f"`{name}` starts a shell that reads its input",))
     return inside
 
 
-def _shell(name: str, words: Words, stdin: str | None) -> Analysis:
+def _shell(name: str, given: Invocation) -> Analysis:
+    words = given.words
     at, script = 1, False
     while at < len(words) and words[at][1] and words[at][0][:1] in ("-", "+") and words[at][0] not in ("-", "--"):
         word = words[at][0]
@@ -161,22 +160,18 @@ def _shell(name: str, words: Words, stdin: str | None) -> Analysis:
     reads_input = any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
     if at < len(words) and not words[at][0].startswith(("/dev/", "/proc/")) and not reads_input:
         return Analysis(notes=(f"`{name}` runs the script `{words[at][0]}`",))
-    if stdin is None or stdin == UNKNOWN:
+    if given.stdin is None or given.stdin == UNKNOWN:
         return Analysis(undecidable=(f"`{name}` runs commands that it reads from its input",))
-    return Analysis((NestedCommand(f"{name} <<", [], stdin, shell=name),))
+    return Analysis((NestedCommand(f"{name} <<", [], given.stdin, shell=name),))
 
 
-def _eval(name: str, words: Words, stdin: str | None) -> Analysis:
-    rest = words[2:] if len(words) > 1 and words[1][0] == "--" else words[1:]
+def _eval(name: str, given: Invocation) -> Analysis:
+    rest = given.words[2:] if given.texts[:1] == ["--"] else given.words[1:]
     return _script(name, rest) if rest else Analysis()
 
 
-def _source(name: str, words: Words, stdin: str | None) -> Analysis:
-    return Analysis(undecidable=(f"`{name}` runs the commands in `{' '.join(word for word, _ in words[1:])}`",))
-
-
-def _alias(name: str, words: Words, stdin: str | None) -> Analysis:
-    bodies = [(word.split("=", 1)[1], known) for word, known in words[1:] if "=" in word]
+def _alias(name: str, given: Invocation) -> Analysis:
+    bodies = [(word.split("=", 1)[1], known) for word, known in given.words[1:] if "=" in word]
     if not bodies:
         return Analysis()
     inside = [_script("alias", [body]) for body in bodies]
@@ -185,13 +180,14 @@ def _alias(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis(runs, ("`alias` changes what a later word means", *reasons))
 
 
-def _trap(name: str, words: Words, stdin: str | None) -> Analysis:
-    rest = [word for word in words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
+def _trap(name: str, given: Invocation) -> Analysis:
+    rest = [word for word in given.words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
     return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Analysis()
 
 
-def _find(name: str, words: Words, stdin: str | None) -> Analysis:
+def _find(name: str, given: Invocation) -> Analysis:
     """`find … -exec command {} ;`, several times perhaps."""
+    words = given.words
     runs: list[NestedCommand] = []
     index = 1
     while index < len(words):
@@ -210,7 +206,8 @@ def _find(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis(tuple(runs), unsure)
 
 
-def _env(name: str, words: Words, stdin: str | None) -> Analysis:
+def _env(name: str, given: Invocation) -> Analysis:
+    words = given.words
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*S|--split-string", word):
             return _script("env -S", words[index + 1 :])
@@ -218,13 +215,14 @@ def _env(name: str, words: Words, stdin: str | None) -> Analysis:
             return _script("env -S", [(found[1] or found[2], words[index][1]), *words[index + 1 :]])
         if not word.startswith("-") and "=" not in word:
             break
-    return _wrapper(name, words, stdin)
+    return _wrapper(name, given)
 
 
 _REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
 
 
-def _xargs(name: str, words: Words, stdin: str | None) -> Analysis:
+def _xargs(name: str, given: Invocation) -> Analysis:
+    words = given.words
     inner = strip_options(words, program(name))
     if not inner:
         return _unsure(name) if inner is None else Analysis()
@@ -244,8 +242,8 @@ def _holes(options: Words) -> list[str]:
     return holes
 
 
-def _parallel(name: str, words: Words, stdin: str | None) -> Analysis:
-    rest = [word for word in words[1:] if not word[0].startswith("-")]
+def _parallel(name: str, given: Invocation) -> Analysis:
+    rest = [word for word in given.words[1:] if not word[0].startswith("-")]
     inner = rest[: next((i for i, (word, _) in enumerate(rest) if word.startswith(":::")), len(rest))]
     unsure = (f"`{name}` builds commands from its input",)
     if not inner or not all(known for _, known in inner):
@@ -253,56 +251,53 @@ def _parallel(name: str, words: Words, stdin: str | None) -> Analysis:
     return _script(name, inner)._replace(undecidable=unsure)
 
 
-def _watch(name: str, words: Words, stdin: str | None) -> Analysis:
-    inner = strip_options(words, program(name))
+def _watch(name: str, given: Invocation) -> Analysis:
+    inner = strip_options(given.words, program(name))
     if not inner:
         return _unsure(name) if inner is None else Analysis()
     return _script(name, inner, "sh")
 
 
-def _ssh(name: str, words: Words, stdin: str | None) -> Analysis:
-    inner = strip_options(words, program(name))
+def _ssh(name: str, given: Invocation) -> Analysis:
+    inner = strip_options(given.words, program(name))
     note = (f"`{name}` runs commands on another machine",)
-    risky = (f"`{name}` runs the command in its options",) * sum(SSH_RUNS.search(word) is not None for word, _ in words)
+    risky = (f"`{name}` runs the command in its options",) * any(map(SSH_RUNS.search, given.texts))
     if inner is None:
         return Analysis(undecidable=(*_unsure(name).undecidable, *risky), notes=note)
-    if not inner and stdin is not None:
-        return Analysis((NestedCommand(f"{name} <<", [], stdin),), risky, note)
+    if not inner and given.stdin is not None:
+        return Analysis((NestedCommand(f"{name} <<", [], given.stdin),), risky, note)
     if not inner:
         return Analysis(undecidable=risky, notes=note)
     return _script(name, inner)._replace(notes=note) if not risky else Analysis(undecidable=risky, notes=note)
 
 
-def _dash_c(name: str, words: Words, stdin: str | None) -> Analysis:
+def _dash_c(name: str, given: Invocation) -> Analysis:
     """`su -c TEXT`, `script -c TEXT`, `flock FILE -c TEXT`, `runuser -c TEXT`: a text for a shell."""
+    words = given.words
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*c|--command|--session-command|--run", word):
             return _script(f"{name} -c", words[index + 1 : index + 2])
         if word.startswith(("--command=", "--session-command=")):
             return _script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
     if name == "flock":
-        return _wrapper(name, words, stdin)
+        return _wrapper(name, given)
     return Analysis(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
 
 
-def _reads_commands(name: str, words: Words, stdin: str | None) -> Analysis:
-    return Analysis(undecidable=(f"`{name}` runs commands later or elsewhere, which its words do not show",))
+def _says(reason: str) -> Look:
+    """A program of which nothing more can be told; `{name}` and `{words}` are its own."""
+    return lambda name, given: Analysis(undecidable=(reason.format(name=name, words=" ".join(given.texts)),))
 
 
-def _command_builtin(name: str, words: Words, stdin: str | None) -> Analysis:
-    if any(word in ("-v", "-V") for word, _ in words[1:2]):
-        return Analysis()
-    return _wrapper(name, words, stdin)
-
-
-def _hash(name: str, words: Words, stdin: str | None) -> Analysis:
+def _hash(name: str, given: Invocation) -> Analysis:
     risky = {"hash": "-p", "enable": "-f", "bind": "-x", "set": "", "shopt": ""}.get(name, "-C")
-    if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word, _ in words[1:]):
+    if risky and any(word == risky or (word.startswith(risky) and len(word) > 2) for word in given.texts):
         return Analysis(undecidable=(f"`{name} {risky}` makes a later word run something else",))
     return Analysis()
 
 
-def _declare(name: str, words: Words, stdin: str | None) -> Analysis:
+def _declare(name: str, given: Invocation) -> Analysis:
+    words = given.words
     reasons = _changing_later((word.split("=")[0] for word, _ in words[1:] if "=" in word), sign="+")
     if name in ("declare", "typeset", "local") and any(re.fullmatch(r"-\w*n\w*", word) for word, _ in words[1:]):
         reasons.append(f"`{name} -n` gives a variable a second name")
@@ -311,9 +306,23 @@ def _declare(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis(undecidable=tuple(reasons))
 
 
-_LOOKS: dict[str, Look] = {
-    "alias": _alias, "command": _command_builtin, "dash-c": _dash_c, "declare": _declare, "env": _env, "eval": _eval,
-    "find": _find, "hash": _hash, "later": _reads_commands, "parallel": _parallel, "source": _source, "ssh": _ssh,
-    "sudo": _sudo, "trap": _trap, "watch": _watch, "xargs": _xargs, **TOOLS,
-}  # fmt: skip
-"""How to look inside a program, by its tag `look`."""
+LOOKS: dict[str, Look] = {
+    "alias": _alias,
+    "command": lambda name, given: Analysis() if given.texts[:1] in (["-v"], ["-V"]) else _wrapper(name, given),
+    "dash-c": _dash_c,
+    "declare": _declare,
+    "env": _env,
+    "eval": _eval,
+    "find": _find,
+    "hash": _hash,
+    "later": _says("`{name}` runs commands later or elsewhere, which its words do not show"),
+    "parallel": _parallel,
+    "source": _says("`{name}` runs the commands in `{words}`"),
+    "ssh": _ssh,
+    "sudo": _sudo,
+    "trap": _trap,
+    "watch": _watch,
+    "xargs": _xargs,
+    **TOOLS,
+    **LANGUAGES,
+}  # how to look inside a program, by its tag `look`

@@ -132,8 +132,7 @@ def _reply(data: bytes | str | Mapping[str, Any], name: str) -> Reply:
     return reply_of(typed(said, name), name) if said else NOTHING
 
 
-_SHORT = 500
-"""Characters of an output that is worth remembering: hooks say the same few things again and again."""
+_SHORT = 500  # characters of an output that is worth remembering: hooks say the same few things again and again
 
 
 @lru_cache(maxsize=256)

@@ -106,8 +106,7 @@ class _Response(Output, rename="lower"):
     type: Literal["hook_response"] | UnsetType = UNSET
 
 
-MESSAGE_FIELDS = (*_Response.__struct_encode_fields__, "tool_use_id")
-"""Every word that an answer may use."""
+MESSAGE_FIELDS = (*_Response.__struct_encode_fields__, "tool_use_id")  # every word that an answer may use
 
 
 def _decode_message_reply(data: Data, event: Event | str) -> Reply:
@@ -231,8 +230,7 @@ class _SnakeOutput(msgspec.Struct):
     additional_context: str | None = None
 
 
-SNAKE_FIELDS = _SnakeOutput.__struct_fields__
-"""Every word that an answer may use."""
+SNAKE_FIELDS = _SnakeOutput.__struct_fields__  # every word that an answer may use
 
 
 def _decode_snake_reply(data: Data, event: Event | str) -> Reply:

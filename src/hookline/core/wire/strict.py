@@ -38,8 +38,7 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 _ANSWER = re.compile(
     r"""hookSpecificOutput|permissionDecision|continue_execution|\bdecision["']?\s*[:=]|["']continue["']\s*:""",
     re.IGNORECASE,
-)
-"""The words that nothing but an answer has."""
+)  # the words that nothing but an answer has
 _DECISION = re.compile(
     r"^\W*(?:allow|approve|ask|block|defer|deny|forbid|refuse|reject)(?:e?d|den|s)?\b", re.MULTILINE | re.IGNORECASE
 )
@@ -112,8 +111,7 @@ _MEANT = frozenset({
 })  # fmt: skip
 """What people write who want to allow or block."""
 
-Spellings = Mapping[str, str]
-"""Every accepted spelling of a key, and the wire's own."""
+Spellings = Mapping[str, str]  # every accepted spelling of a key, and the wire's own
 
 
 def decode_mapping(answer: Mapping[str, Any], event_name: str) -> Reply:

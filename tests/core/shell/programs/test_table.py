@@ -7,10 +7,9 @@ from pathlib import Path
 
 from hookline.core.shell import parse_line, writes
 from hookline.core.shell.programs import table
-from hookline.core.shell.programs.languages import LANGUAGES
 from hookline.core.shell.programs.table import known, lists, names, program, values
 from hookline.core.shell.programs.writers import _KINDS
-from hookline.core.shell.wrappers import _LOOKS
+from hookline.core.shell.wrappers import LOOKS
 
 FILE = Path(table.__file__).with_name("rows.txt").read_text()
 
@@ -28,8 +27,8 @@ def test_every_tag_is_explained_and_every_look_and_writer_exists() -> None:
     aside = {"own-syntax", "changes", "texts", "pattern", "no-pattern", "most"}
 
     assert set(table._TAGS) - explained <= aside
-    assert set(values("look").values()) == {*_LOOKS, *LANGUAGES}
-    assert {kind for kind in values("writes").values() if not kind.startswith("-")} == set(_KINDS)
+    assert set(values("look").values()) == set(LOOKS)
+    assert {kind for kinds in lists("writes").values() for kind in kinds if not kind.startswith("-")} == set(_KINDS)
 
 
 def test_options_stand_behind_the_tags_in_every_row() -> None:

@@ -7,7 +7,7 @@ databases and pagers are asked about only when their text holds something that r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hookline.core.shell.lexer import UNKNOWN
 from hookline.core.shell.programs.table import (
@@ -27,8 +27,9 @@ _ENVIRONMENT_RUN = frozenset({"run", "exec", "x", "tool", "shell", "--"})
 _DIRECT = frozenset({"npx", "pnpx", "bunx", "uvx", "pipx"})
 
 
-def _after_dashes(name: str, words: Words, stdin: str | None) -> Analysis:
+def _after_dashes(name: str, given: Invocation) -> Analysis:
     """Runners such as `uv run`, `npx`, `poetry run`, `docker exec`: what follows is a program of some environment."""
+    words = given.words
     for at, (word, known) in enumerate(words[1:], 1):
         if name in _CALLS and word in ("-c", "--call"):
             return script(f"{name} -c", words[at + 1 : at + 2])
@@ -85,7 +86,8 @@ _GIT_RUNS = re.compile(
 )
 
 
-def _git(name: str, words: Words, stdin: str | None) -> Analysis:
+def _git(name: str, given: Invocation) -> Analysis:
+    words = given.words
     reasons = []
     texts = [word for word, _ in words[1:]]
     subcommand = next((word for word in texts if not word.startswith("-")), "")  # as far as plain words tell
@@ -107,8 +109,9 @@ def _git(name: str, words: Words, stdin: str | None) -> Analysis:
     return Analysis(undecidable=tuple(dict.fromkeys([*reasons, *_runs_by_option(name, words)])))
 
 
-def _tar(name: str, words: Words, stdin: str | None) -> Analysis:
+def _tar(name: str, given: Invocation) -> Analysis:
     """Archivers and copiers that are told to run a program by an option."""
+    words = given.words
     risky = re.compile(
         r"--checkpoint-action|--to-command|--use-compress-program|--rsh|--info-script|--new-volume-script|-I.*|-F.*|-e|--rsync-path"
         r"|--unzip-command|-TT|--preprocess.*|--compress-program.*|--pre"
@@ -130,8 +133,9 @@ _SED_RUNS = re.compile(r"^\s*e\b|[\d$;{!/}]\s*e(?:\s|$)")
 _SED_RUNS_FLAG = re.compile(r"[gpiImM0-9]*e[gpiImMw0-9]*(?:[\s;}]|$)")
 
 
-def _sed(name: str, words: Words, stdin: str | None) -> Analysis:
+def _sed(name: str, given: Invocation) -> Analysis:
     """GNU sed runs commands with `e`, and writes files with `w`."""
+    words = given.words
     if any(word.startswith("<(") for word, _ in words[1:]):
         return Analysis(undecidable=(f"`{name}` runs a script that another command writes",))
     if not all(known for _, known in words[1:]):
@@ -139,10 +143,6 @@ def _sed(name: str, words: Words, stdin: str | None) -> Analysis:
     if any(_SED_RUNS.search(word) or any(map(_SED_RUNS_FLAG.match, sed_flags(word))) for word, _ in words[1:]):
         return Analysis(undecidable=(f"`{name}` may run a command from its script",))
     return Analysis()
-
-
-TOOLS: dict[str, Look] = {"git": _git, "sed": _sed, "environment": _after_dashes, "tar": _tar}
-"""How to look inside a program, by its tag `look`."""
 
 
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})
@@ -225,7 +225,7 @@ def awk(name: str, given: Invocation) -> Analysis:
     return code(name) if runs else Analysis(notes=note)
 
 
-def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Invocation], Analysis]:
+def _when(pattern: str, *, quiet: str = "") -> Look:
     """A program whose words or input hold something that runs commands, as the pattern tells."""
     risky = re.compile(pattern)
     harmless = re.compile(quiet) if quiet else None
@@ -242,7 +242,7 @@ def _when(pattern: str, *, quiet: str = "") -> Callable[[str, Invocation], Analy
     return look
 
 
-def quietly(look: Callable[[str, Invocation], Analysis]) -> Callable[[str, Invocation], Analysis]:
+def quietly(look: Look) -> Look:
     """The same for a program that does not read commands from its input."""
     return lambda name, given: look(name, given._replace(stdin=None, fed=""))
 
@@ -252,7 +252,8 @@ _SQLITE_QUIET = r"\.mode \w+|\.tables|\.schema.*|\.headers \w+|\.dump.*"
 _MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
 _MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
 
-LANGUAGES: dict[str, Callable[[str, Invocation], Analysis]] = {
+TOOLS: dict[str, Look] = {"git": _git, "sed": _sed, "environment": _after_dashes, "tar": _tar}
+LANGUAGES: dict[str, Look] = {
     "awk": awk,
     "editor": _when(r"^(?:-c.*|--cmd.*|-es?|-s|-S.*|--command.*|\+(?!\d*$|/).*)$|!"),
     "ed": _when(r"!|(?:^|\n)[^\n]*[wW]q?\s*\S"),
@@ -267,5 +268,4 @@ LANGUAGES: dict[str, Callable[[str, Invocation], Analysis]] = {
     "make": quietly(_when(_MAKE)),
     "split": quietly(_when(r"^--filter")),
     "m4": _when(r"syscmd|esyscmd|^-$|^/dev/"),
-}
-"""Programs with a language of their own, by their tag `look`, and when its text may run commands."""
+}  # programs with a language of their own, by their tag `look`, and when its text may run commands

@@ -44,14 +44,12 @@ class Program(NamedTuple):
 
     options: Mapping[str, str]
     operands: Operands = "files"
-    most: int = 1_000
-    """How many operands it may have: `uniq in out` writes to its second."""
+    most: int = 1_000  # how many operands it may have: `uniq in out` writes to its second
     no_pattern: frozenset[str] = frozenset()
     """With one of these options there is no pattern among the operands: all of them are files."""
     skip: int = 0
     assignments: bool = False
-    runs: tuple[str, ...] = ()
-    """Options by which it is told to run another program."""
+    runs: tuple[str, ...] = ()  # options by which it is told to run another program
 
 
 class ParsedOptions(NamedTuple):
@@ -59,8 +57,7 @@ class ParsedOptions(NamedTuple):
 
     options: tuple[tuple[str, str], ...]
     operands: tuple[str, ...]
-    files: tuple[str, ...]
-    """The operands and values that name files."""
+    files: tuple[str, ...]  # the operands and values that name files
 
 
 def values(tag: str) -> dict[str, str]:
@@ -164,8 +161,7 @@ def _short(word: str, row: Program) -> Iterator[_Found]:
 
 SHELLS = names("shell")
 SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
-INTERPRETERS = lists("code")
-"""Interpreters, and the options that carry code."""
+INTERPRETERS = lists("code")  # interpreters, and the options that carry code
 INTERPRETER_VALUED = frozenset(
     {"-W", "-X", "-I", "-r", "-C", "-K", "-d", "-t", "-z", "-l", "-M", "-S", "--require", "--import", "--loader",
      "--experimental-loader", "--conditions", "--env-file", "--check-hash-based-pycs", "--config"}

@@ -1,7 +1,4 @@
-"""Which of a program's words are files that it writes, by the tag `writes` of its row.
-
-A program without one may write anything; that is for its own rule to judge.
-"""
+"""Which of a program's words are files that it writes, by the tag `writes` of its row."""
 
 from __future__ import annotations
 
@@ -9,11 +6,28 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 
-from hookline.core.shell.programs.table import names, sed_flags, values
+from hookline.core.shell.programs.table import lists, names, sed_flags
 from hookline.core.shell.shell_line import LATER, Arguments, SimpleCommand, arguments, value_of
 
-_WRITES, _OTHER_O = values("writes"), names("other-o")
+_WRITES, _OTHER_O = lists("writes"), names("other-o")
+_USUAL = (
+    "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir", "--log-file",
+    "--logfile", "--export", "--save",
+)  # fmt: skip
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
+
+
+def written_by(command: SimpleCommand) -> list[str]:
+    """The files among a command's words that it writes; of a program without the tag, where its output options point.
+
+    Such a program may write anything; that is for its own rule to judge.
+    """
+    kinds = _WRITES.get(command.name, () if command.name in _OTHER_O else _USUAL)
+    targets = value_of(command, *(kind for kind in kinds if kind.startswith("-")))
+    for kind in kinds:
+        if kind in _KINDS:
+            targets += _KINDS[kind](command, arguments(command))
+    return targets
 
 
 def _every(command: SimpleCommand, words: Arguments) -> list[str]:
@@ -31,14 +45,8 @@ def _last(command: SimpleCommand, words: Arguments) -> list[str]:
     return [*words.given[-1:], *words.values]
 
 
-def _remote_last(command: SimpleCommand, words: Arguments) -> list[str]:
-    local = [word for word in _last(command, words) if not re.match(r"[^/]*:", word)]
-    return [*local, *value_of(command, "--log-file", "--backup-dir", "--partial-dir", "--temp-dir")]
-
-
-def _copy(command: SimpleCommand, words: Arguments) -> list[str]:
-    """What a copy is made to; with `--link` the copy is the same file as its source."""
-    return _every(command, words) if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last(command, words)
+def _local_last(command: SimpleCommand, words: Arguments) -> list[str]:
+    return [word for word in _last(command, words) if not re.match(r"[^/]*:", word)]
 
 
 def _link(command: SimpleCommand, words: Arguments) -> list[str]:
@@ -48,10 +56,6 @@ def _link(command: SimpleCommand, words: Arguments) -> list[str]:
     if len(words.given) == 1:
         return [words.given[0].rstrip("/").rsplit("/", 1)[-1], *words.values]
     return _last(command, words)
-
-
-def _dd(command: SimpleCommand, words: Arguments) -> list[str]:
-    return [word.replace("of=", "", 1) for word in command.marked[1:] if word.startswith(("of=", LATER))]
 
 
 def _sed_writes(script: str) -> bool:
@@ -83,10 +87,6 @@ def _tar(command: SimpleCommand, words: Arguments) -> list[str]:
     return [] if reads else archives
 
 
-def _unzip(command: SimpleCommand, words: Arguments) -> list[str]:
-    return [] if words.has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."]
-
-
 def _bundled(command: SimpleCommand, letters: str) -> list[str]:
     """The values of options that stand at the end of a bundle: `-sSo x`."""
     pairs = pairwise(command.words[1:])
@@ -94,22 +94,14 @@ def _bundled(command: SimpleCommand, letters: str) -> list[str]:
 
 
 def _curl(command: SimpleCommand, words: Arguments) -> list[str]:
-    files = value_of(
-        command, "-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar", "--trace",
-        "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save", "--libcurl",
-    )  # fmt: skip
     here = ["."] if words.has(r"-[a-zA-Z]*[OJ][a-zA-Z]*|--remote-name.*") else []
     config = [LATER + "a file named in a curl configuration"] if words.has(r"-K.*|--config.*") else []
-    return [*files, *_bundled(command, "oDc"), *here, *config]
+    return [*_bundled(command, "oDc"), *here, *config]
 
 
 def _wget(command: SimpleCommand, words: Arguments) -> list[str]:
-    files = value_of(
-        command, "-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a", "--append-output",
-        "--save-cookies", "--warc-file", "--rejected-log", "--hsts-file",
-    )  # fmt: skip
     named = any("-O" in word or "document" in word for word in command.words)
-    return [*files, *_bundled(command, "OPoa"), *([] if named else ["."])]
+    return [*_bundled(command, "OPoa"), *([] if named else ["."])]
 
 
 _GIT_READS = frozenset({
@@ -136,11 +128,6 @@ def _git(command: SimpleCommand, words: Arguments) -> list[str]:
     return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
 
 
-def _find(command: SimpleCommand, words: Arguments) -> list[str]:
-    files = value_of(command, "-fprint", "-fprint0", "-fprintf", "-fls")
-    return [*files, *(find_roots(command) if "-delete" in command.words else [])]
-
-
 def find_roots(command: SimpleCommand) -> list[str]:
     """The folders that `find` goes through."""
     words = (word for word in command.marked[1:] if word not in ("-H", "-L", "-P"))
@@ -159,32 +146,7 @@ def _awk(command: SimpleCommand, words: Arguments) -> list[str]:
     return [target for target in inside if not HARMLESS.fullmatch(target)]
 
 
-def _here(command: SimpleCommand, words: Arguments) -> list[str]:
-    """Programs that write beside what they read, in the folder they run in or under a name they are given."""
-    return [*_every(command, words), "."]
-
-
-def _output_option(command: SimpleCommand, words: Arguments) -> list[str]:
-    return value_of(command, "-o", "--output", "--out", "-out", "--outfile", "-f")
-
-
-def guess(command: SimpleCommand) -> list[str]:
-    """What a program that is in no table most likely writes: where its output options point."""
-    if command.name in _OTHER_O:
-        return []
-    return value_of(
-        command, "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir",
-        "--log-file", "--logfile", "--export", "--save",
-    )  # fmt: skip
-
-
-def _copied_from_container(command: SimpleCommand, words: Arguments) -> list[str]:
-    return _remote_last(command, words) if "cp" in command.words[1:] else []
-
-
-def _cargo(command: SimpleCommand, words: Arguments) -> list[str]:
-    places = value_of(command, "--target-dir", "--root", "--out-dir", "--path")
-    return [*places, *(words.given[1:] if command.words[1:2] in (("new",), ("init",)) else [])]
+_MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
 
 
 def _python(command: SimpleCommand, words: Arguments) -> list[str]:
@@ -192,28 +154,26 @@ def _python(command: SimpleCommand, words: Arguments) -> list[str]:
     return words.given[1:] if "-m" in words.options and words.given[:1] and words.given[0] in _MAKERS else []
 
 
-_MAKERS = frozenset({"venv", "virtualenv", "zipfile", "tarfile", "zipapp", "gzip", "cookiecutter"})
-
-
-def _second(command: SimpleCommand, words: Arguments) -> list[str]:
-    return words.given[1:2]
-
-
-def _archive(command: SimpleCommand, words: Arguments) -> list[str]:
-    return [*_every(command, words), *value_of(command, "-o")]
-
-
-def written_by(command: SimpleCommand) -> list[str]:
-    """The files among a command's words that it writes, by the tag `writes` of its program."""
-    kind = _WRITES.get(command.name)
-    if kind is None:
-        return guess(command)
-    return value_of(command, *kind.split(",")) if kind.startswith("-") else _KINDS[kind](command, arguments(command))
-
-
 _KINDS: dict[str, Callable[[SimpleCommand, Arguments], list[str]]] = {
-    "7z": _archive, "awk": _awk, "but-first": _but_first, "cargo": _cargo, "container": _copied_from_container,
-    "copy": _copy, "curl": _curl, "dd": _dd, "every": _every, "find": _find, "git": _git, "here": _here,
-    "in-place": _in_place, "last": _last, "link": _link, "output": _output_option, "python": _python,
-    "remote-last": _remote_last, "second": _second, "tar": _tar, "unzip": _unzip, "wget": _wget,
-}  # fmt: skip
+    ".": lambda command, words: ["."],  # beside what it reads, or under a name that it is given
+    "awk": _awk,
+    "but-first": _but_first,
+    "container": lambda command, words: _local_last(command, words) if "cp" in command.words[1:] else [],
+    # with `--link` a copy is the same file as its source
+    "copy": lambda command, words: (_every if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last)(command, words),
+    "curl": _curl,
+    "dd": lambda command, words: [w.replace("of=", "", 1) for w in command.marked[1:] if w.startswith(("of=", LATER))],
+    "delete": lambda command, words: find_roots(command) if "-delete" in command.words else [],
+    "every": _every,
+    "git": _git,
+    "in-place": _in_place,
+    "last": _last,
+    "link": _link,
+    "local-last": _local_last,
+    "new": lambda command, words: words.given[1:] if command.words[1:2] in (("new",), ("init",)) else [],
+    "python": _python,
+    "second": lambda command, words: words.given[1:2],
+    "tar": _tar,
+    "unzip": lambda command, words: [] if words.has(r"-\w*[lptZ]\w*") else value_of(command, "-d") or ["."],
+    "wget": _wget,
+}
