@@ -6,6 +6,8 @@ import itertools
 import logging
 import warnings
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline import Decision, Hooks, Reply, allow, ask, context, defer, deny, message, rewrite, stop
-from hookline.core.engine.composition import merge_replies, second_judgement
+from hookline.core.engine.composition import second_judgement
 from hookline.core.engine.context import Context
 from hookline.core.engine.verdict import Status
 from hookline.events import CATALOG, Event, Notification, PostToolUse, PreToolUse
@@ -72,8 +74,8 @@ def test_no_order_of_replies_changes_the_decision(both: tuple[list[Reply], list[
     some, shuffled = both
 
     assert (
-        merge_replies(some).decision
-        is merge_replies(shuffled).decision
+        reduce(or_, some, NOTHING).decision
+        is reduce(or_, shuffled, NOTHING).decision
         is max((reply.decision for reply in some), default=Decision.PASS)
     )
 

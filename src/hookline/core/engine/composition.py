@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import reduce
 from operator import or_
@@ -155,13 +155,11 @@ def checked_order(order: str) -> Order:
 
 def disagreement(outcomes: Sequence[Outcome]) -> Reply:
     """A deny if hooks that decided something did not all decide the same; silence is not a vote."""
-    said = {
-        outcome.hook: "rewrite" if outcome.reply.input is not None else str(outcome.decision)
-        for outcome in outcomes
-        if outcome.reply.input is not None or outcome.decision is not Decision.PASS
-    }
-    inputs = [outcome.reply.input for outcome in outcomes if outcome.reply.input is not None]
-    if len(set(said.values())) < 2 and all(one == inputs[0] for one in inputs):
+    inputs = {outcome.hook: outcome.reply.input for outcome in outcomes if outcome.reply.input is not None}
+    voted = [outcome for outcome in outcomes if outcome.hook in inputs or outcome.decision is not Decision.PASS]
+    said = {outcome.hook: "rewrite" if outcome.hook in inputs else str(outcome.decision) for outcome in voted}
+    first, *others = inputs.values() or [None]
+    if len(set(said.values())) < 2 and all(one == first for one in others):
         return NOTHING
     return deny(f"the hooks disagree: {', '.join(f'`{hook}` says {word}' for hook, word in said.items())}")
 
@@ -225,13 +223,7 @@ def unenforced_outcome(outcome: Outcome) -> Outcome:
 
 def merge(event: Event, outcomes: Sequence[Outcome]) -> Verdict:
     """One verdict of all outcomes; which decision wins never depends on their order."""
-    return Verdict(event, merge_replies([outcome.reply for outcome in outcomes]), known=tuple(outcomes))
-
-
-def merge_replies(replies: Iterable[Reply]) -> Reply:
-    """`|` over all replies, in order."""
-    spoken = [reply for reply in replies if reply is not NOTHING]
-    return reduce(or_, spoken) if spoken else NOTHING
+    return Verdict(event, reduce(or_, (outcome.reply for outcome in outcomes), NOTHING), known=tuple(outcomes))
 
 
 def judged_again(first: Outcome, second: Outcome | None, event: Event) -> Outcome:
@@ -241,21 +233,23 @@ def judged_again(first: Outcome, second: Outcome | None, event: Event) -> Outcom
     """
     if second is None:
         kept = second_judgement(first.reply, NOTHING)
-        changed = kept != first.reply
-        return msgspec.structs.replace(first, reply=kept, note="judged an older input") if changed else first
+        return (
+            first if kept == first.reply else msgspec.structs.replace(first, reply=kept, note="judged an older input")
+        )
     wants_more = second.reply.input is not None and second.reply.input != event.tool_input
     worse = first if second.ok and not first.ok else second
     note = "judged twice; its second rewrite was not applied" if wants_more else "judged the rewritten input too"
-    said = second_judgement(first.reply, second.reply)
-    ms = first.ms + second.ms
-    return msgspec.structs.replace(second, status=worse.status, error=worse.error, reply=said, ms=ms, note=note)
+    return msgspec.structs.replace(
+        second, status=worse.status, error=worse.error, ms=first.ms + second.ms, note=note,
+        reply=second_judgement(first.reply, second.reply),
+    )  # fmt: skip
 
 
 def asked_late(outcome: Outcome) -> Outcome:
     """The outcome of a hook whose condition holds only for the rewritten input; it cannot rewrite that once more."""
-    reply = outcome.reply if outcome.reply.input is None else msgspec.structs.replace(outcome.reply, input=None)
-    applied = reply is outcome.reply
+    applied = outcome.reply.input is None
     note = "asked about the rewritten input" if applied else "asked late; its own rewrite was not applied"
+    reply = msgspec.structs.replace(outcome.reply, input=None)
     return msgspec.structs.replace(outcome, reply=reply, note=outcome.note or note)
 
 

@@ -36,6 +36,8 @@ from hookline.events import Event
 from hookline.replies import NOTHING, Decision, Reply
 
 log: logging.Logger = logging.getLogger("hookline")
+AnyEvent = Event | Mapping[str, Any]  # the latter as it goes over the wire
+Firing = Coroutine[Any, Any, Verdict]
 _warned_off = False
 
 
@@ -115,17 +117,13 @@ class Engine:
         self._refresh = refresh
         self._forget()
 
-    def fire(
-        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
-    ) -> Coroutine[Any, Any, Verdict]:
+    def fire(self, event: AnyEvent, deadline: float | None = None, only: str | None = None) -> Firing:
         """Send an event through the hooks it concerns."""
         if self._refresh is not None:
             self._refresh()
         return self._fire(event, deadline, only)
 
-    async def _fire(
-        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
-    ) -> Verdict:
+    async def _fire(self, event: AnyEvent, deadline: float | None = None, only: str | None = None) -> Verdict:
         if isinstance(event, Mapping):
             event = dialect(detect(event)).decode_event(event)
         if self._closed:
@@ -151,9 +149,8 @@ class Engine:
         return self.notify(verdict) if self.observers else verdict
 
     def _fast_path_allowed(self, row: EventHooks | None, chosen: tuple[Hook, ...]) -> bool:
-        if (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
-            return False
-        if self.observers.detailed or self.mode != "enforce" or self.on_ask is not None:
+        looked_at = self.observers.detailed or self.mode != "enforce" or self.on_ask is not None
+        if looked_at or (row is not None and row.conditional) or not all(hook.plain for hook in chosen):
             return False
         return self.order == "sequential" or len(chosen) <= 1
 
@@ -201,7 +198,7 @@ def _switched_on() -> bool:
 class FiresAsync(Protocol):
     """Takes an event, gives the verdict."""
 
-    def fire(self, event: Event, /) -> Coroutine[Any, Any, Verdict]: ...
+    def fire(self, event: Event, /) -> Firing: ...
 
 
 def has_no_listeners(hooks: object, kind: type[Event]) -> bool:
@@ -239,9 +236,7 @@ class HookSet(Protocol):
     def hooks(self) -> tuple[Hook, ...]: ...
     def add(self, *things: Any, **options: Any) -> tuple[Hook, ...]: ...
     def remove(self, name: str) -> Hook: ...
-    def fire(
-        self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
-    ) -> Coroutine[Any, Any, Verdict]: ...
+    def fire(self, event: AnyEvent, deadline: float | None = None, only: str | None = None) -> Firing: ...
     def observe(self, observer: Observer, *, inline: bool = False) -> Observer: ...
     def pending(self) -> list[Outcome]: ...
     async def drain(self, timeout: float | None = None) -> list[Outcome]: ...  # noqa: ASYNC109 - bounds the waiting only

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -25,6 +26,9 @@ from hookline.replies import NOTHING, Reply
 
 log: logging.Logger = logging.getLogger("hookline.observers")
 _MOST_WAITING = 10_000
+
+
+_Word = Literal["success", "error", "cancelled"]
 
 
 class _AboutHook(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +64,7 @@ class HookResponse(_AboutHook, frozen=True, kw_only=True):
     stdout: str = ""
     stderr: str = ""
     exit_code: int | None = None
-    outcome: Literal["success", "error", "cancelled"] = "success"
+    outcome: _Word = "success"
     result: Outcome | None = None
 
 
@@ -112,27 +116,23 @@ class Observers:
         if inspect.iscoroutinefunction(observer) or inspect.iscoroutinefunction(getattr(observer, "__call__", None)):  # noqa: B004
             raise HookError("an observer must be a plain function; it may hand the notice to a task of its own")
         if inline or getattr(observer, "always_inline", False):
-            self._inline += (observer,)
+            self._set((*self._inline, observer), self._aside)
         else:
-            self._aside += (observer,)
-        self._noted()
+            self._set(self._inline, (*self._aside, observer))
 
     def remove(self, observer: Observer) -> None:
         """Watch no longer."""
-        self._inline = tuple(o for o in self._inline if o != observer)
-        self._aside = tuple(o for o in self._aside if o != observer)
-        self._noted()
+        self._set(tuple(o for o in self._inline if o != observer), tuple(o for o in self._aside if o != observer))
 
     def take(self) -> list[tuple[Observer, bool]]:
         """Every observer, and whether it is inline; none of them watches any longer."""
         taken = [*((one, True) for one in self._inline), *((one, False) for one in self._aside)]
-        self._inline = self._aside = ()
-        self._noted()
+        self._set((), ())
         return taken
 
-    def _noted(self) -> None:
-        """Note whether an observer wants to hear of single hooks, not only of verdicts."""
-        self.detailed = not all(getattr(o, "verdicts_only", False) for o in (*self._inline, *self._aside))
+    def _set(self, inline: tuple[Observer, ...], aside: tuple[Observer, ...]) -> None:
+        self._inline, self._aside = inline, aside
+        self.detailed = not all(getattr(one, "verdicts_only", False) for one in (*inline, *aside))
         self._changed()
 
     def notify(self, notice: Notice) -> Reply:
@@ -199,17 +199,9 @@ class Observers:
         if self._thread is None:
             self.close(0)
             return
-        loop = asyncio.get_running_loop()
-        closed = loop.create_future()
-
-        def close() -> None:
-            self.close(timeout)
-            loop.call_soon_threadsafe(closed.set_result, None)
-
-        closing = threading.Thread(target=close, name="hookline-observers-close", daemon=True)
-        closing.start()
-        await closed
-        closing.join()
+        closing = ThreadPoolExecutor(1, "hookline-observers-close")
+        await asyncio.get_running_loop().run_in_executor(closing, self.close, timeout)
+        closing.shutdown()
 
 
 def _notified(observer: Observer, notice: Notice) -> Any:
@@ -246,13 +238,8 @@ def _names(ctx: Context) -> dict[str, str]:
 def response_of(ctx: Context, outcome: Outcome) -> HookResponse:
     """What is told of a hook that is done."""
     cancelled = outcome.status in (Status.TIMEOUT, Status.CANCELLED)
-    word = "cancelled" if cancelled else "success" if outcome.ok else "error"
+    word: _Word = "cancelled" if cancelled else "success" if outcome.ok else "error"
     return HookResponse(
-        **_names(ctx),
-        output=outcome.stdout + outcome.stderr,
-        stdout=outcome.stdout,
-        stderr=outcome.stderr,
-        exit_code=outcome.exit_code,
-        outcome=word,  # type: ignore[arg-type]  # one of the three words above
-        result=outcome,
-    )
+        **_names(ctx), output=outcome.stdout + outcome.stderr, stdout=outcome.stdout, stderr=outcome.stderr,
+        exit_code=outcome.exit_code, outcome=word, result=outcome,
+    )  # fmt: skip

@@ -230,11 +230,37 @@ def _html(verdict: Verdict) -> str:
     return f'<div style="border-left:4px solid {colour};padding-left:.8em">{body}</div>'
 
 
-class JointReply(msgspec.Struct):
-    """What all hooks together say to one event, and what that comes to."""
+class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person's answer to an `ask`: who, over what (`page`, `terminal`, `mail`), to which question, on which call.
+
+    `on_ask` may answer with one instead of `True` or `False`; it is in the audit log's record.
+    """
+
+    by: str
+    how: str = ""
+    question: str = ""
+    call: str = ""
+    granted: bool = True
+    reason: str = ""
+
+
+class Verdict(msgspec.Struct):
+    """The merged reply to one event.
+
+    `blocked` is what an agent asks first; `input` is what to run, rewritten or not. `str(verdict)` is one line,
+    `explain()` tells the whole story.
+    """
 
     event: Event
     reply: Reply
+    chosen: tuple[Hook, ...] = ()
+    started: float = 0.0
+    answered: float | list[float] = 0.0
+    known: tuple[Outcome, ...] | None = None
+    evaluated: Reply | None = None
+    """What the hooks said, in a set that only evaluates: nothing of it counts."""
+    approval: Approval | None = None
+    """Who answered what the hooks asked, where that is known."""
 
     @property
     def decision(self) -> Decision:
@@ -318,37 +344,6 @@ class JointReply(msgspec.Struct):
         if self.reply.input is not None:
             return _identity(self.reply.input)
         return _identity(target if self.reply.output is msgspec.UNSET else self.reply.output)
-
-
-class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A person's answer to an `ask`: who, over what (`page`, `terminal`, `mail`), to which question, on which call.
-
-    `on_ask` may answer with one instead of `True` or `False`; it is in the audit log's record.
-    """
-
-    by: str
-    how: str = ""
-    question: str = ""
-    call: str = ""
-    granted: bool = True
-    reason: str = ""
-
-
-class Verdict(JointReply):
-    """The merged reply to one event.
-
-    `blocked` is what an agent asks first; `input` is what to run, rewritten or not. `str(verdict)` is one line,
-    `explain()` tells the whole story.
-    """
-
-    chosen: tuple[Hook, ...] = ()
-    started: float = 0.0
-    answered: float | list[float] = 0.0
-    known: tuple[Outcome, ...] | None = None
-    evaluated: Reply | None = None
-    """What the hooks said, in a set that only evaluates: nothing of it counts."""
-    approval: Approval | None = None
-    """Who answered what the hooks asked, where that is known."""
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:

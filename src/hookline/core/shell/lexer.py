@@ -170,8 +170,8 @@ class Word(NamedTuple):
         return is_pattern(self.text)
 
 
-class LinePlace(ABC):
-    """A place in a shell line, and what reading it has found so far."""
+class WordReader(ABC):
+    """Reads words, with what is quoted and what the shell replaces: `'…'`, `"…"`, `$x`, `${…}`, `$(…)`, `$((…))`."""
 
     def __init__(self, source: str, found: ParseState, depth: int) -> None:
         self.source = source
@@ -212,10 +212,6 @@ class LinePlace(ABC):
     @abstractmethod
     def nested(self, source: str) -> None:
         """Read the commands of a substitution that was unquoted already."""
-
-
-class ExpansionReader(LinePlace):
-    """Reads what is quoted and what the shell replaces: `'…'`, `"…"`, `$x`, `${…}`, `$(…)`, `$((…))`."""
 
     def _backslash(self, out: list[str]) -> None:
         if self.at + 1 >= len(self.source):
@@ -374,10 +370,6 @@ class ExpansionReader(LinePlace):
             self.sets(name)
         if _ARITHMETIC_NAME.search(text) or "$" in text or "`" in text:
             self.evaluates(f"arithmetic takes what stands in `{text.strip()[:60]}` for an expression")
-
-
-class WordReader(ExpansionReader):
-    """Reads words."""
 
     def word(self) -> Word | None:
         """The word that starts here, or None when an operator, a newline or the end does."""
