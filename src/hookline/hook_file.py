@@ -1,29 +1,19 @@
 """A Python file that defines `hooks = Hooks()`: the way programs other than the user's own get Python hooks."""
 
-from __future__ import annotations
-
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    SourceFileLoader,
-)
+from importlib import machinery, util
 from pathlib import Path
 from types import CodeType
-from typing import ClassVar
+from typing import Any, ClassVar
 from zlib import crc32
 
 from hookline.api import Hooks
 from hookline.errors import ConfigError
 
 
-class _CompileAlways(SourceFileLoader):
+class _CompileAlways(machinery.SourceFileLoader):
     """Loads what the file says. Byte code beside it may not be its own, and is stale after two edits in one second."""
 
     sources: Mapping[str, bytes] | None = None
@@ -60,17 +50,19 @@ def load_hooks(file: str | Path, sources: Mapping[str, bytes] | None = None) -> 
         raise ConfigError(name, "no such file; name a Python file that defines `hooks = Hooks()`")
     folder = path.resolve().parent
     own = f"{_package(folder)}.{path.stem.replace('.', '_')}"
-    if path.suffix not in SOURCE_SUFFIXES:
+    if path.suffix not in machinery.SOURCE_SUFFIXES:
         raise ConfigError(name, "not a Python file; its name must end in `.py`")
     make: type[_CompileAlways] = type("_Loader", (_CompileAlways,), {"sources": sources, "loaded": {}})
     loader = make(own, str(folder / path.name) if sources is not None else str(path))
-    spec = ModuleSpec(own, loader, origin=str(path))
+    spec = machinery.ModuleSpec(own, loader, origin=str(path))
     spec.has_location = True
-    module = importlib.util.module_from_spec(spec)
+    module = util.module_from_spec(spec)
     sys.modules[own] = module
-    extensions = [] if sources is not None else [(ExtensionFileLoader, EXTENSION_SUFFIXES)]
+    kinds: list[Any] = [(make, machinery.SOURCE_SUFFIXES)]
+    if sources is None:
+        kinds.insert(0, (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES))
     for one in (folder, *({Path(name).parent for name in sources or ()} - {folder})):
-        sys.path_importer_cache[str(one)] = FileFinder(str(one), *extensions, (make, SOURCE_SUFFIXES))
+        sys.path_importer_cache[str(one)] = machinery.FileFinder(str(one), *kinds)
     _let_import_from(str(folder))
     try:
         loader.exec_module(module)
@@ -87,9 +79,9 @@ def _package(folder: Path) -> str:
     """The name of a package that is a folder, so that the files in it find each other and meet no others."""
     name = f"hook_files_{crc32(os.fsencode(folder)):08x}"
     if name not in sys.modules:
-        spec = ModuleSpec(name, None, is_package=True)
+        spec = machinery.ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = [str(folder)]
-        sys.modules[name] = importlib.util.module_from_spec(spec)
+        sys.modules[name] = util.module_from_spec(spec)
     return name
 
 

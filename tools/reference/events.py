@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from inspect import get_annotations
 
-from hookline.core.wire.exit_codes import End, ExitMeaning, exit_meaning, no
+from hookline.core.wire.exit_codes import no
 from hookline.core.wire.output_types import fields_of
 from hookline.core.wire.schema import schema
 from hookline.events import CATALOG, OWN_EVENTS, Event, EventSpec
@@ -104,7 +104,7 @@ def _answers(spec: EventSpec) -> str:
 
 
 def _two(spec: EventSpec) -> str:
-    if exit_meaning(End.TWO, spec.name) is ExitMeaning.FAILED:
-        return "has failed: nothing can be said no to here"
     reply = no(spec.name, "")
-    return "sends the agent back to work" if reply is not None and reply.keep_going else "denies"
+    if reply is None:
+        return "has failed: nothing can be said no to here"
+    return "sends the agent back to work" if reply.keep_going else "denies"

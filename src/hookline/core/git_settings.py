@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$")
-_TABLE = """\
-core: repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol \
-safecrlf quotepath abbrev compression untrackedcache preloadindex sharedrepository checkstat trustctime longpaths \
-protecthfs protectntfs commentchar whitespace bigfilethreshold splitindex sparsecheckout sparsecheckoutcone
-extensions: worktreeconfig objectformat refstorage partialclone preciousobjects noop relativeworktrees
-remote.*: url pushurl fetch push tagopt prune prunetags mirror promisor partialclonefilter skipdefaultupdate \
-skipfetchall gh-resolved followremotehead
-branch.*: remote merge rebase pushremote description vscode-merge-base gh-merge-base github-pr-owner-number base
-submodule.*: url active branch path ignore
-push: default autosetupremote followtags recursesubmodules gpgsign useforceifincludes
-diff: algorithm renames renamelimit colormoved colormovedws context submodule mnemonicprefix noprefix indentheuristic
-status: short branch showuntrackedfiles relativepaths showstash
-log: date decorate abbrevcommit follow showroot
-merge: ff conflictstyle renamelimit renames log
-fetch: prune prunetags parallel writecommitgraph recursesubmodules
-user: name email signingkey useconfigonly
-branch: autosetuprebase autosetupmerge sort
-commit: gpgsign verbose cleanup
-rebase: autostash autosquash updaterefs
-pull: rebase ff
-tag: gpgsign sort
-lfs.*: access locksverify
-submodule: active recurse
-filter.lfs: required
-lfs: repositoryformatversion
-init: defaultbranch
-index: sparse version threads
-"""
-_HARMLESS = {section: keys.split() for section, _, keys in (row.partition(": ") for row in _TABLE.splitlines())}
+_ROWS = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
+_HARMLESS = {section: keys.split() for section, _, keys in (row.partition(": ") for row in _ROWS)}
 """Settings for which git runs nothing, by section (`*`: any name in quotes). All others may have it run one."""
 _LFS = {"clean": "git-lfs clean -- %f", "smudge": "git-lfs smudge -- %f", "process": "git-lfs filter-process"}
 _PLAIN_URL = re.compile(r"(?!-)(?:(?:https?|ssh|git|file)://|(?![\w.+-]*::)[^\s-])\S*")

@@ -249,9 +249,6 @@ class ElicitationResult(ElicitationEvent, frozen=True, kw_only=True, eq=False):
     content: dict[str, Any] | None = None
 
 
-# -- Hookline's own, around a call of the model and the agent's last words; Claude Code has no such events -----------
-
-
 class PreModelCall(Event, frozen=True, kw_only=True, eq=False):
     """The model is about to be asked; a matcher looks at its name."""
 

@@ -4,8 +4,6 @@ A model may leave a field out or send one of another type, so what matters is lo
 `event.input_as` refuses an input that does not have the shape.
 """
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 

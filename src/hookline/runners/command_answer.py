@@ -9,17 +9,7 @@ import msgspec
 from hookline.core.engine import RunnerResult
 from hookline.core.hooks.hook import Command, Hook
 from hookline.core.wire.dialects import dialect
-from hookline.core.wire.exit_codes import (
-    End,
-    ExitMeaning,
-    end_of,
-    exit_meaning,
-    no,
-    no_reason,
-    recorded_code,
-    script_missing,
-    text_reply,
-)
+from hookline.core.wire.exit_codes import no, script_missing, text_reply
 from hookline.core.wire.json_text import read_object
 from hookline.core.wire.strict import check_async, check_object, check_text
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch
@@ -42,22 +32,18 @@ def answer(
     if late and not _is_json(printed, dict):
         stdout = next((line for line in printed.splitlines() if _is_json(line, dict)), printed)
     stderr = finished.stderr.decode("utf-8", "replace")
-    code = recorded_code(finished.exit_code, finished.signal)
-    end = End.OVERFLOW if finished.truncated else end_of(finished.exit_code, finished.signal)
-    what = exit_meaning(end, event.event_name)
-    if what is ExitMeaning.NO and script_missing(event.event_name, str(action.command), stdout, stderr):
-        what = ExitMeaning.FAILED
-    reply: Reply | None
-    if what is ExitMeaning.NO:
-        reply = _refusal(action, event, stdout, stderr)
-    elif what is ExitMeaning.SAID and late and not looks_like_json(stdout):
-        reply = NOTHING
-    elif what is ExitMeaning.SAID:
-        reply = decoded(stdout, hook, event, exit_code=code, stderr=stderr)
-    else:
-        reply = _despite(hook, action, event, stdout) if end in (End.OTHER, End.SIGNAL) else None
+    code = finished.exit_code if finished.signal is None else 128 + finished.signal  # as a shell counts it
+    reply: Reply | None = None
+    if code == 0 and not finished.truncated:
+        silent = late and not looks_like_json(stdout)
+        reply = NOTHING if silent else decoded(stdout, hook, event, exit_code=code, stderr=stderr)
+    elif code == 2 and not finished.truncated:
+        missing = script_missing(event.event_name, str(action.command), stdout, stderr)
+        reply = None if missing else _refusal(action, event, stdout, stderr)
+    elif not finished.truncated:
+        reply = _despite(hook, action, event, stdout)
     if reply is None:
-        raise HookFailed(_failed(finished, end, limit), exit_code=code, stdout=printed, stderr=stderr)
+        raise HookFailed(_failed(finished, limit), exit_code=code, stdout=printed, stderr=stderr)
     return RunnerResult(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
 
 
@@ -79,17 +65,20 @@ def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stder
         raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
 
 
-def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply:
-    """Exit code 2: no, because of what is on stderr; JSON may add to it, and JSON that says no gives its own reason."""
-    said = _json_or_nothing(stdout, action, event)
-    refuses = said.decision is Decision.DENY or said.keep_going
-    if refuses and (said.reason or said.keep_going_reasons or not stderr.strip()):
-        return said
+def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply | None:
+    """Exit code 2: no, because of what is on stderr; JSON may add to it, and JSON that says no gives its own reason.
+
+    On an event that nothing can be said no to it is a failure.
+    """
     origin = f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
     label = " ".join((action.command, *(action.args or ())))
-    reply = no(event.event_name, no_reason(label, stderr) + origin)
-    assert reply is not None  # `meaning` knows that the event can be blocked
-    return said | reply
+    reply = no(event.event_name, f"[{label}]: {stderr.rstrip() or 'No stderr output'}{origin}")  # Claude Code's words
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going
+    if reply is None:
+        return None
+    own_reason = refuses and (said.reason or said.keep_going_reasons or not stderr.strip())
+    return said if own_reason else said | reply
 
 
 def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
@@ -121,8 +110,8 @@ def _is_json(text: str, kind: type = object) -> bool:
         return False
 
 
-def _failed(finished: ProcessResult, end: End, limit: int) -> str:
-    if end is End.OVERFLOW:
+def _failed(finished: ProcessResult, limit: int) -> str:
+    if finished.truncated:
         return f"printed more than {limit:,} bytes, so it was ended"
     if finished.signal is not None:
         known = finished.signal in set(signal.Signals)

@@ -184,18 +184,13 @@ async def lifted(verdict: Verdict, on_ask: OnAsk, seconds: float | None = None) 
     if answer is NotImplemented:
         return verdict
     if isinstance(answer, Approval):
-        verdict.approval, answer = answer, reply_of(answer)
+        verdict.approval, answer = answer, answer.reply
     if answer is True:
         answer = allow()
     if not isinstance(answer, Reply) or (answer.decision is not Decision.ALLOW or answer.stop):
         reason = answer.reason if isinstance(answer, Reply) else ""
         return resolved(verdict, deny(f"not approved: {reason or verdict.reason or 'a hook asked'}"))
     return resolved(verdict, answer)
-
-
-def reply_of(approval: Approval) -> Reply:
-    """What a person's answer lets happen."""
-    return allow(approval.reason) if approval.granted else deny(approval.reason)
 
 
 def resolved(verdict: Verdict, answer: Reply) -> Verdict:

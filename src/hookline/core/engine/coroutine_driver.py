@@ -277,8 +277,12 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         elif isinstance(error, asyncio.CancelledError):
             self._presumed = True
             self._limits.on_presume(self._cancelled_from_outside)
-        if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):
-            return _closed(self._steps)
+        if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):  # it will not stop
+            try:
+                self._steps.close()
+            except RuntimeError as stubborn:
+                return RaisedError(stubborn)
+            return RaisedError(asyncio.CancelledError())
         return _step(self._suspended, self._steps.throw, error)
 
     def _hurry(self) -> None:
@@ -294,15 +298,6 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
 def blocked_loop(seconds: float, limit: float) -> HookTimeout:
     """A hook that did its work without awaiting anything, for longer than it may take."""
     return HookTimeout(f"gave no reply within {limit:g} s: it blocked the event loop for {seconds:.3g} s")
-
-
-def _closed(steps: Generator[Any, Any, None]) -> RaisedError:
-    """Take a coroutine that will not stop out of service."""
-    try:
-        steps.close()
-    except RuntimeError as stubborn:
-        return RaisedError(stubborn)
-    return RaisedError(asyncio.CancelledError())
 
 
 def _because(error: HookFailed, cause: BaseException | None) -> RaisedError:

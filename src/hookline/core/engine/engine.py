@@ -12,17 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hookline.core.engine.composition import (
-    Mode,
-    OnAsk,
-    Order,
-    Resolution,
-    checked_order,
-    lifted,
-    reply_of,
-    resolved,
-    unenforced,
-)
+from hookline.core.engine.composition import Mode, OnAsk, Order, Resolution, checked_order, lifted, resolved, unenforced
 from hookline.core.engine.context import RunnerFactory, RunnerPool
 from hookline.core.engine.dispatch import Background, Dispatcher, EventRun
 from hookline.core.engine.fast_path import FastPaths, Fire
@@ -161,10 +151,9 @@ class Engine:
 
     def record_approval(self, verdict: Verdict, approval: Approval) -> Reply:
         """What a person's answer to a verdict of `ask` lets happen; the observers are told who answered."""
-        reply = reply_of(approval)
         if self.observers:
-            self.notify(resolved(msgspec.structs.replace(verdict, approval=approval), reply))
-        return reply
+            self.notify(resolved(msgspec.structs.replace(verdict, approval=approval), approval.reply))
+        return approval.reply
 
     def applies_to(self, hook: Hook, event: Event) -> bool:
         """Whether `hook` would be asked about `event`."""

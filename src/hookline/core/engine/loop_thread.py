@@ -127,28 +127,24 @@ def _watched_loop(on_call: Callable[[], None]) -> Any:
         def __del__(self) -> None:
             """Not closed in a forked child, which would take it away from its parent: they share the selector."""
 
-        def call_soon(self, *args: Any, **options: Any) -> Any:
-            self.has_more = True
-            return super().call_soon(*args, **options)
-
-        def call_at(self, *args: Any, **options: Any) -> Any:
-            self.has_more = True
-            return super().call_at(*args, **options)
-
-        def add_reader(self, *args: Any) -> Any:
-            self.has_more = True
-            return super().add_reader(*args)
-
-        def add_writer(self, *args: Any) -> Any:
-            self.has_more = True
-            return super().add_writer(*args)
-
         def call_soon_threadsafe(self, *args: Any, **options: Any) -> Any:
             handle = super().call_soon_threadsafe(*args, **options)
             on_call()
             return handle
 
+    for name in ("call_soon", "call_at", "add_reader", "add_writer"):
+        setattr(WatchedLoop, name, _noting(getattr(base, name)))
     return WatchedLoop()
+
+
+def _noting(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method by which something is left to do on a loop."""
+
+    def noting(loop: Any, *args: Any, **options: Any) -> Any:
+        loop.has_more = True
+        return method(loop, *args, **options)
+
+    return noting
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -14,7 +14,7 @@ from hookline.core.hooks.hook import Hook
 from hookline.display import lines, one_line
 from hookline.events import Event, spec_of
 from hookline.events.base import thaw
-from hookline.replies import NOTHING, Decision, Reply
+from hookline.replies import NOTHING, Decision, Reply, allow, deny
 
 
 class Status(StrEnum):
@@ -242,6 +242,11 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str = ""
     granted: bool = True
     reason: str = ""
+
+    @property
+    def reply(self) -> Reply:
+        """What the answer lets happen."""
+        return allow(self.reason) if self.granted else deny(self.reason)
 
 
 class Verdict(msgspec.Struct):

@@ -1,23 +1,9 @@
 """What to run, and when."""
 
 from hookline.core.hooks.declare import declared, hook, make_hook
-from hookline.core.hooks.hook import (
-    Action,
-    AgentCheck,
-    Cedar,
-    Command,
-    Function,
-    Hook,
-    HookLike,
-    Http,
-    Matcher,
-    McpTool,
-    Prompt,
-    Rego,
-    parse_matcher,
-)
+from hookline.core.hooks.hook import AgentCheck, Cedar, Command, Function, Hook, Http, McpTool, Prompt, Rego
 
 __all__ = [
-    "Action", "AgentCheck", "Cedar", "Command", "Function", "Hook", "HookLike", "Http", "Matcher", "McpTool", "Prompt",
-    "Rego", "declared", "hook", "make_hook", "parse_matcher",
+    "AgentCheck", "Cedar", "Command", "Function", "Hook", "Http", "McpTool", "Prompt", "Rego", "declared", "hook",
+    "make_hook",
 ]  # fmt: skip

@@ -33,22 +33,19 @@ OTHER_NAMES = ALIASES | {name: older for older, name in ALIASES.items()} | {"Mon
 """The other name of a tool that has two. `Monitor` runs a shell line, `Workflow` starts agents: hooks on `Bash` and
 `Agent` are asked about them."""
 
-ARGUMENTS: dict[str, ToolArgument] = {
-    "Bash": ToolArgument("command", "command"),
-    "Monitor": ToolArgument("command", "command"),
-    "Read": ToolArgument("file_path", "path"),
-    "Write": ToolArgument("file_path", "path"),
-    "Edit": ToolArgument("file_path", "path"),
-    "MultiEdit": ToolArgument("file_path", "path"),
-    "NotebookEdit": ToolArgument("notebook_path", "path"),
-    "NotebookRead": ToolArgument("notebook_path", "path"),
-    "Glob": ToolArgument("path", "folder"),
-    "Grep": ToolArgument("path", "folder"),
-    "LS": ToolArgument("path", "folder"),
-    "WebFetch": ToolArgument("url", "domain"),
-    "Agent": ToolArgument("subagent_type", "name"),
-    "Skill": ToolArgument("skill", "name"),
-}  # one row per tool whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`.
+ARGUMENTS = {
+    tool: ToolArgument(*row.split())
+    for row, tools in {
+        "command command": "Bash Monitor",
+        "file_path path": "Read Write Edit MultiEdit",
+        "notebook_path path": "NotebookEdit NotebookRead",
+        "path folder": "Glob Grep LS",
+        "url domain": "WebFetch",
+        "subagent_type name": "Agent",
+        "skill name": "Skill",
+    }.items()
+    for tool in tools.split()
+}  # the tools whose rules may have a pattern. A `name` counts in permission rules only, never in an `if`.
 
 CLAUDE_TOOLS = (
     "Agent", "AskUserQuestion", "Bash", "BashOutput", "CronCreate", "CronDelete", "CronList", "DeferredToolPlaceholder",

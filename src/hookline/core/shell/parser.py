@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from hookline.core.shell.lexer import UNKNOWN, Word, WordReader, is_pattern, unmask
-from hookline.core.shell.shell_line import (
-    MAX_COMMANDS,
-    Draft,
-    HereDocument,
-    NestedCommand,
-    ParseState,
-    Redirect,
-    SimpleCommand,
-    Undecidable,
-    base_name,
-)
+from hookline.core.shell.shell_line import NestedCommand, ParseState, Redirect, SimpleCommand, Undecidable, base_name
 from hookline.core.shell.wrappers import find_nested_commands
 
+_MOST_COMMANDS = 1_000
 _OPERATOR = re.compile(r"&&|\|\||\|&|;;&|;;|;&|;|\||&(?!>)")
 _REDIRECT = re.compile(r"(\d+|\{[A-Za-z_]\w*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||&>>|&>|<|>)(?!\()")
 _SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:(?<![^\s;&|()<>`])#[^\n]*)?")
@@ -42,6 +34,35 @@ _FOR_PART = re.compile(r"[\w\s+\-*/%<>=!?:,.]*")
 _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSERS = frozenset({"fi", "done", "}"})
 _EVALUATING_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
+
+
+class HereDocument(NamedTuple):
+    """A here-document that has been announced and whose text is still to come."""
+
+    delimiter: str
+    quoted: bool
+    strip_tabs: bool
+
+
+class Draft(msgspec.Struct, eq=False):
+    """A simple command while its words are being read."""
+
+    start: int
+    end: int = 0
+    words: list[tuple[str, bool]] = []
+    globs: list[int] = []
+    assignments: list[tuple[str, str]] = []
+    constants: dict[str, str] = {}
+    redirects: list[Redirect] = []
+    input: str | None = None
+    literal: bool = True
+    after: str = ""
+    scope: tuple[int, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has been read yet."""
+        return not (self.words or self.assignments or self.redirects)
 
 
 class Parser(WordReader):
@@ -117,7 +138,7 @@ class Parser(WordReader):
 
     def add(self, command: SimpleCommand, stdin: str | None) -> None:
         """List a command and whatever it runs in turn."""
-        if len(self.found.commands) >= MAX_COMMANDS:
+        if len(self.found.commands) >= _MOST_COMMANDS:
             raise Undecidable("the line holds too many commands")
         place = len(self.found.commands)
         self.found.commands.append(command)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
 MAX_LENGTH = 65_536
 MAX_DEPTH = 24
-MAX_COMMANDS = 1_000
 MAX_WORDS = 256
 
 WRITING_REDIRECTS = frozenset({">", ">>", ">|", "&>", "&>>", "<>", ">&"})
@@ -109,35 +108,6 @@ class ParseState(msgspec.Struct):
     evaluates: dict[str, None] = {}
 
 
-class HereDocument(NamedTuple):
-    """A here-document that has been announced and whose text is still to come."""
-
-    delimiter: str
-    quoted: bool
-    strip_tabs: bool
-
-
-class Draft(msgspec.Struct, eq=False):
-    """A simple command while its words are being read."""
-
-    start: int
-    end: int = 0
-    words: list[tuple[str, bool]] = []
-    globs: list[int] = []
-    assignments: list[tuple[str, str]] = []
-    constants: dict[str, str] = {}
-    redirects: list[Redirect] = []
-    input: str | None = None
-    literal: bool = True
-    after: str = ""
-    scope: tuple[int, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing has been read yet."""
-        return not (self.words or self.assignments or self.redirects)
-
-
 Words = list[tuple[str, bool]]  # the words of a command, and whether each is known
 
 
@@ -211,16 +181,11 @@ def arguments(command: SimpleCommand) -> Arguments:
             only_words = True
         else:
             options.append(word)
-            values.extend(_attached(word))
+            if "=" in word:  # `--output=x`
+                values.append(word.split("=", 1)[1])
+            elif not word.startswith("--") and ("/" in word[2:] or "~" in word[2:]):  # `-C/etc`
+                values.append(word[2:])
     return Arguments(given, options, values)
-
-
-def _attached(option: str) -> Iterable[str]:
-    """The value in `--output=x` or `-C/etc`."""
-    if "=" in option:
-        yield option.split("=", 1)[1]
-    elif not option.startswith("--") and len(option) > 2 and ("/" in option[2:] or "~" in option[2:]):
-        yield option[2:]
 
 
 def value_of(command: SimpleCommand, *names: str) -> list[str]:

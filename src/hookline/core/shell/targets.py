@@ -141,11 +141,10 @@ def _short(path: str) -> str:
 
 def written(line: ShellLine) -> Writes:
     """The files that a parsed line writes."""
-    folders, links, roots = Folders(), _Links(), ["."]
+    links, roots = _Links(), ["."]
     targets: dict[str, None] = {}
     unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
-    for command in line.commands:
-        bases = folders.of(command)
+    for command, bases in placed(line):
         if command.name == "find":
             roots = find_roots(command)
         for target in _targets(command, roots):
@@ -155,13 +154,11 @@ def written(line: ShellLine) -> Writes:
             elif _DIRECTORY_STACK.match(target) or (not bases and not target.startswith(("/", "~"))):
                 unsure[f"where `{target[:60]}` lies depends on an earlier `cd`"] = None
             else:
-                placed = dict.fromkeys(join(base, target) for base in bases or [""])
-                targets.update(placed)
-                targets.update(dict.fromkeys(lead for each in placed for lead in links.through(each)))
+                paths = dict.fromkeys(join(base, target) for base in bases or [""])
+                targets.update(paths)
+                targets.update(dict.fromkeys(lead for path in paths for lead in links.through(path)))
         links.make(command, bases)
-        if command.name in CHANGES_FOLDER:
-            folders.change(command, bases)
-        elif command.name in ("env", "sudo", "systemd-run") and value_of(command, *_ELSEWHERE):
+        if command.name in ("env", "sudo", "systemd-run") and value_of(command, *_ELSEWHERE):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not HARMLESS.fullmatch(target))
     return Writes(kept, tuple(unsure), line.notes)

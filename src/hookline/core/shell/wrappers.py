@@ -8,19 +8,11 @@ from itertools import pairwise
 
 from hookline.core.shell.lexer import UNKNOWN
 from hookline.core.shell.programs.languages import LANGUAGES, SSH_RUNS, TOOLS, interpreter, language_of
-from hookline.core.shell.programs.table import (
-    CODE_VARIABLES,
-    LOADER,
-    SHELL_VALUED,
-    SHELLS,
-    Program,
-    names,
-    program,
-    values,
-)
+from hookline.core.shell.programs.table import CODE_VARIABLES, SHELL_VALUED, SHELLS, Program, names, program, values
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, SimpleCommand, Words
 from hookline.core.shell.shell_line import script as _script
 
+_LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
 _LOOK, _WRAPS, _SUBSCRIPTS, _SETS = values("look"), names("wraps"), names("subscripts"), names("sets")
 
 
@@ -62,7 +54,7 @@ def _by_name(name: str, given: Invocation) -> Analysis:
         inside = _shell(name, given)
         own = name in names("own-syntax")  # read as well as may be, and doubted
         return inside._replace(code=(f"`{name}` reads a syntax of its own",)) if own else inside
-    if LOADER.fullmatch(name):
+    if _LOADER.fullmatch(name):
         return Analysis((NestedCommand(name, words[1:]),)) if len(words) > 1 else Analysis()
     if name in _LOOK:
         return LOOKS[_LOOK[name]](name, given)
@@ -226,20 +218,14 @@ def _xargs(name: str, given: Invocation) -> Analysis:
     inner = strip_options(words, program(name))
     if not inner:
         return _unsure(name) if inner is None else Analysis()
-    holes = _holes(words[1 : len(words) - len(inner)])
-    filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
-    appended = [] if len(holes) > 1 else [("…", False)]
-    return Analysis((NestedCommand(name, [*filled, *appended]),))
-
-
-def _holes(options: Words) -> list[str]:
-    """The texts that `xargs` replaces by what it reads: `{}`, or what `-I` says."""
-    holes = ["{}"]
+    holes, options = ["{}"], words[1 : len(words) - len(inner)]  # what it replaces by what it reads
     for index, (word, _) in enumerate(options):
         if found := _REPLACE.fullmatch(word):
             attached = found[1] or found[2] or found[3]
             holes.append(attached or (options[index + 1][0] if index + 1 < len(options) else "{}"))
-    return holes
+    filled = ((word, known and not any(hole in word for hole in holes)) for word, known in inner)
+    appended = [] if len(holes) > 1 else [("…", False)]
+    return Analysis((NestedCommand(name, [*filled, *appended]),))
 
 
 def _parallel(name: str, given: Invocation) -> Analysis:

@@ -21,9 +21,6 @@ _OURS = ("timestamp", "extra")
 """Fields of every event that are not on the wire; what comes under their names is the sender's own, so extra."""
 
 
-# -- events ------------------------------------------------------------------------------------------------------
-
-
 def decode_event(data: bytes | str | Mapping[str, Any]) -> Event:
     """The event that a JSON object describes; fields it does not know stay readable in `event.extra`."""
     return event_from(parse_object(data))
@@ -102,9 +99,6 @@ def encode_event(event: Event) -> bytes:
 def encoded(value: Any) -> str:
     """Any JSON value as text."""
     return write(value, "value", EventError).decode()
-
-
-# -- replies -----------------------------------------------------------------------------------------------------
 
 
 def event_name(event: Event | str) -> str:

@@ -49,9 +49,6 @@ def _opened(data: Data, event: Event | str) -> tuple[str, dict[str, Any]]:
     return name, {} if is_blank(data) else parse_object(data, f"reply to {name}", ReplyError)
 
 
-# -- spec --------------------------------------------------------------------------------------------------------
-
-
 def _agent_stops(event_name: str) -> bool:
     """Where the agent itself, not a teammate, is about to stop."""
     spec = spec_of(event_name)
@@ -77,8 +74,6 @@ def _encode_spec_reply(reply: Reply, event: Event | str) -> bytes:
         body["continue"] = True
     return write(body, f"reply to {name}", ReplyError)
 
-
-# -- message -----------------------------------------------------------------------------------------------------
 
 _EVENT = "hook_event"
 
@@ -183,8 +178,6 @@ def message_response(
         "decision": decision, "system_message": system_message, "reason": reason,
     }  # fmt: skip
 
-
-# -- snake -------------------------------------------------------------------------------------------------------
 
 SNAKE_NAMES = MappingProxyType({re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): name for name in CATALOG})
 """Every event by its name in this dialect: `pre_tool_use` is `PreToolUse`."""

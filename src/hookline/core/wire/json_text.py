@@ -19,6 +19,7 @@ from hookline.errors import EventError, HooklineError
 
 MOST_BYTES = 32 * 1024 * 1024
 DEEPEST = 200
+_TOO_DEEP = f"nested too deep; at most {DEEPEST} levels are read"
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?', re.DOTALL)
 _HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPES = re.compile(rb"\\[^u]|(?P<pair>" + _HIGH + _LOW + rb")|(?P<lone>" + _HIGH + rb"|" + _LOW + rb")", re.DOTALL)
@@ -36,7 +37,12 @@ def parse_object(
         return data
     if isinstance(data, Mapping):
         return dict(data)
-    raw = _encoded(data, what, error)
+    if not isinstance(data, (bytes, str)):
+        raise error(f"{what}: expected JSON or a mapping, got `{type(data).__name__}`")
+    try:
+        raw = data if isinstance(data, bytes) else data.encode()
+    except UnicodeEncodeError as problem:
+        raise error(f"{what}: a lone surrogate at character {problem.start}; send valid Unicode") from None
     if len(raw) > MOST_BYTES:
         raise error(f"{what}: {len(raw):,} bytes is more than {MOST_BYTES:,}; send the large part as a file path")
     value = _decoded(raw, what, error)
@@ -97,17 +103,6 @@ def check_says(value: Any, what: str, error: Error) -> None:
         raise error(f"{what}: `{value}` is not a number of JSON")
 
 
-def _encoded(data: bytes | str, what: str, error: Error) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    if not isinstance(data, str):
-        raise error(f"{what}: expected JSON or a mapping, got `{type(data).__name__}`")
-    try:
-        return data.encode()
-    except UnicodeEncodeError as problem:
-        raise error(f"{what}: a lone surrogate at character {problem.start}; send valid Unicode") from None
-
-
 def _decoded(raw: bytes, what: str, error: Error) -> Any:
     try:
         return msgspec.json.decode(raw)
@@ -116,11 +111,7 @@ def _decoded(raw: bytes, what: str, error: Error) -> Any:
     except UnicodeDecodeError:
         raise error(f"{what}: {_not_utf8(raw)}") from None
     except RecursionError:
-        raise error(_too_deep(what)) from None
-
-
-def _too_deep(what: str) -> str:
-    return f"{what}: nested too deep; at most {DEEPEST} levels are read"
+        raise error(f"{what}: {_TOO_DEEP}") from None
 
 
 def _not_utf8(raw: bytes) -> str:
@@ -173,7 +164,7 @@ def _keys(value: Any, what: str, error: Error) -> int:
         if not below:
             return count
         level = below
-    raise error(_too_deep(what))
+    raise error(f"{what}: {_TOO_DEEP}")
 
 
 def _duplicate(raw: bytes) -> str:

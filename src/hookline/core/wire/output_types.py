@@ -122,8 +122,6 @@ def _check_event_name(body: Any, event_name: str) -> None:
     raise ReplyError(f"{where} expected `{event_name}`, got `{said}`")
 
 
-# -- msgspec's complaints, in the words of the wire -----------------------------------------------------------------
-
 _NOUNS = {"str": "a string", "bool": "`true` or `false`", "int": "a number", "float": "a number", "null": "null",
           "object": "an object", "array": "an array", "dict": "an object", "list": "an array"}  # fmt: skip
 
@@ -143,26 +141,20 @@ def _in_words(text: str, place: str, event_name: str) -> str:
         return "expected seconds, more than 0"
     if text.startswith("Expected "):
         expected, _, got = text.removeprefix("Expected ").partition(", got ")
-        words = " or ".join(_noun(word) for word in expected.strip("`").split(" | "))
+        nouns = [_NOUNS.get(word, f"`{word}`") for word in (*expected.strip("`").split(" | "), got.strip("`"))]
         hint = "; leave it out to say nothing" if got == "`null`" and "null" not in expected else ""
-        return f"expected {words}" + (f", got {_noun(got.strip('`'))}" if got else "") + hint
+        return f"expected {' or '.join(nouns[:-1])}" + (f", got {nouns[-1]}" if got else "") + hint
     if text.startswith(("Invalid enum value ", "Invalid value ")):
         choices = ", ".join(f"`{word}`" for word in _choices(place, event_name))
         return f"expected one of {choices}, got `{text.partition(chr(39))[2].rstrip(chr(39))}`"
     return f"{text[:1].lower()}{text[1:]}"
 
 
-def _noun(word: str) -> str:
-    return _NOUNS.get(word, f"`{word}`")
-
-
 def _choices(place: str, event_name: str) -> tuple[str, ...]:
     """What may be written at this place."""
     field = place.rpartition(".")[2]
-    if place in _TOP:
-        return _TOP[place]
     own = field != CHOICE and bool(event_name) and field in fields_of(event_name)
-    return get_args(type_of(event_name, field)) if own else ("allow", "deny")
+    return _TOP.get(place) or (get_args(type_of(event_name, field)) if own else ("allow", "deny"))
 
 
 _TOP = {"decision": ("approve", "block"), "type": ("hook_response",)}

@@ -86,10 +86,7 @@ def check_async(said: Mapping[str, Any], event_name: str) -> None:
 
 
 def _check_keys(said: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in said:
-        if key not in known:
-            listed = f"; write one of {', '.join(f'`{name}`' for name in known)}"
-            raise ReplyError(f"{where}: unknown key `{key}`{did_you_mean(key, known) or listed}")
+    _to_wire_keys(said, dict(zip(known, known, strict=True)), where)
 
 
 def _is_json(text: str) -> bool:
@@ -99,8 +96,6 @@ def _is_json(text: str) -> bool:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
 
-
-# -- a dict that a Python hook answers with: the wire's words, in the spellings people use --------------------------
 
 _NAME = "hookEventName"
 _SNAKE_SIGN = "continue_execution"
@@ -170,7 +165,7 @@ def _advice(key: str, spellings: Spellings) -> str:
 
 def _same(names: tuple[str, ...]) -> Spellings:
     snake = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): name for name in names}
-    return {**snake, **{name: name for name in names}}
+    return snake | dict(zip(names, names, strict=True))
 
 
 @cache

@@ -10,14 +10,7 @@ import re
 from collections.abc import Sequence
 
 from hookline.core.shell.lexer import UNKNOWN
-from hookline.core.shell.programs.table import (
-    CODE_MODULES,
-    INTERPRETER_VALUED,
-    INTERPRETERS,
-    VERSIONED,
-    program,
-    sed_flags,
-)
+from hookline.core.shell.programs.table import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, program, sed_flags
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, Words, script
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
@@ -145,12 +138,13 @@ def _sed(name: str, given: Invocation) -> Analysis:
     return Analysis()
 
 
+_VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|ipython)[\d.]+[a-z]?")
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})
 
 
 def language_of(name: str) -> str:
     """`python3.12` is python; empty when the program is not an interpreter."""
-    versioned = VERSIONED.fullmatch(name)
+    versioned = _VERSIONED.fullmatch(name)
     language = versioned[1] if versioned else name
     return language if language in INTERPRETERS else ""
 

@@ -168,8 +168,6 @@ INTERPRETER_VALUED = frozenset(
 )  # fmt: skip
 CODE_MODULES = frozenset({"timeit", "code", "pdb", "trace", "IPython", "ptpython", "bdb", "cProfile", "profile"})
 """Modules of `python -m` that run code from their words."""
-VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|ipython)[\d.]+[a-z]?")
-LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
 CODE_VARIABLES = re.compile(
     r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"
     r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR"
