@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from hookline.core import template
 from hookline.processes.loop import watch
 import hashlib
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 
 STARTUP_NAMES = frozenset({"HOME", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV", "GLIBC_TUNABLES", "__PYVENV_LAUNCHER__"})
 STARTUP_PREFIXES = ("PYTHON", "LC_", "LD_", "DYLD_", "MALLOC_", "COVERAGE_", "SETUPTOOLS_", "CONDA_")
@@ -224,11 +224,7 @@ class ServerPool(Generic[K, S]):
 GRANULARITY = 2.0
 """Seconds in which a file can change twice without its times showing it, on the coarsest file systems."""
 
-AT_A_TIME = 16
-"""Files between two moments in which something else may be done."""
-
 Stamp = tuple[int, ...] | None
-T = TypeVar("T")
 
 
 class Stamps:
@@ -250,49 +246,13 @@ class Stamps:
 
     def fresh(self) -> bool:
         """Whether every file is as it was."""
-        return Inspection(self.inspect()).result()
-
-    def inspect(self) -> Generator[None, None, bool]:
-        """The same, a few files at a time: some two hundred for every event, and others want something meanwhile."""
-        if not self._usable:
+        if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):
             return False
-        for number, (path, found) in enumerate(self._stamps.items(), 1):
-            if stamp(path) != found:
-                return False
-            if number % AT_A_TIME == 0:
-                yield
         now = time.time()
         if any(digest(path) != content for path, content in self._contents.items()):
             return False
         self._contents = {path: content for path, content in self._contents.items() if recent(self._stamps[path], now)}
         return True
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(self._stamps)
-
-
-class Inspection(Generic[T]):
-    """Steps that lead to a result."""
-
-    def __init__(self, steps: Generator[None, None, T]) -> None:
-        self._steps = steps
-        self._result: list[T] = []
-
-    def step(self) -> bool:
-        """Take one; whether there are more."""
-        if not self._result:
-            try:
-                next(self._steps)
-            except StopIteration as end:
-                self._result.append(end.value)
-        return not self._result
-
-    def result(self) -> T:
-        """Take all that are left."""
-        while self.step():
-            pass
-        return self._result[0]
 
 
 def stamp(path: str) -> Stamp:

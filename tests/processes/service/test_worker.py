@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from hookline.processes.fork_server import AT_A_TIME, Inspection, Stamps, stamp
-from hookline.processes.service import client, event_process, frames, worker
+from hookline.core import template
+from hookline.processes.service import client, frames, worker
 from hookline.processes.service.pool import Route
 from tests.processes.service.conftest import Desk, reason, until
 from tests.processes.service.conftest import event as bash_call
@@ -54,62 +54,11 @@ def visit() -> Iterator[tuple[socket.socket, socket.socket, list[int]]]:
     """Both ends of a connection on which an event was sent, and the files that its output goes to."""
     theirs, ours = socket.socketpair()
     fds = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
-    client.send_body(theirs, ["guard"], [b"PATH=/bin"], fds)
+    client.send_body(theirs, ["guard", "secrets"], [b"PATH=/bin"], fds)
     with theirs, ours:
         yield theirs, ours, fds
     for fd in fds:
         os.close(fd)
-
-
-class Once:
-    """A process that could stay; whether it does."""
-
-    def __init__(self, *, stays: bool = False) -> None:
-        self.stays = stays
-
-    def begin(self, words: list[str]) -> None:
-        pass
-
-    def is_as_before(self) -> bool:
-        return True
-
-    def end(self, *, stays: bool) -> bool:
-        return stays and self.stays
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="memfd_create")
-@pytest.mark.parametrize("said, frames_sent", [(frames.GO, ["s", "e"]), (b"", []), (b"?", [])])
-def test_an_event_begins_when_the_service_says_so(
-    visit: tuple[socket.socket, socket.socket, list[int]], said: bytes, frames_sent: list[str]
-) -> None:
-    """Files are compared while its process gets ready; if one has changed, or the service is gone, nothing is run."""
-    theirs, ours, fds = visit
-    inlet, outlet = os.pipe()
-    if os.fork() == 0:
-        os.close(outlet)
-        event_process.answer(ours, inlet, lambda words: os.write(1, b"ran") * 0, Once())
-    ours.close()
-    os.close(inlet)
-    os.write(outlet, said)
-    os.close(outlet)
-    heard = b"".join(iter(lambda: theirs.recv(4096), b""))
-    os.wait()
-
-    assert [chr(heard[at]) for at in (0, 9) if at < len(heard)] == frames_sent
-    assert os.pread(fds[1], 10, 0) == (b"ran" if frames_sent else b"")
-
-
-def test_files_are_compared_a_few_at_a_time(tmp_path: Path) -> None:
-    """Between two steps something else can be done; a file that changes meanwhile is still seen."""
-    files = [tmp_path / str(number) for number in range(2 * AT_A_TIME + 1)]
-    for file in files:
-        file.touch()
-    stamps = Stamps({str(file): stamp(str(file)) for file in files}, {})
-    inspection = Inspection(stamps.inspect())
-
-    assert [inspection.step(), inspection.step()] == [True, True]
-    files[-1].write_text("new")
-    assert [inspection.step(), inspection.result(), stamps.fresh()] == [False, False, False]
 
 
 @pytest.mark.parametrize("options", ["", "-X utf8", "-I -X utf8"])
@@ -133,20 +82,25 @@ LEAVES = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memfd_create")
+@pytest.mark.parametrize("size", [0, worker.LARGEST_EVENT + 1])
 @pytest.mark.parametrize("line, stays", LEAVES.values(), ids=LEAVES)
-def test_a_process_that_is_not_as_before_takes_no_other_event(tmp_path: Path, line: str, stays: bool) -> None:
-    """Whatever an event leaves in memory, the next one does not meet it."""
+def test_a_process_that_is_not_as_before_takes_no_other_event(
+    tmp_path: Path, line: str, stays: bool, size: int
+) -> None:
+    """Whatever an event leaves in memory, the next one does not meet it, nor what a large one took."""
     (tmp_path / "this_was_not_there.py").touch()
     code = STAYS.replace("LINE", line)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(size)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
 
-    assert (done.stdout, done.stderr) == ("stayed" if stays else "", "")
+    assert (done.stdout, done.stderr) == ("stayed" if stays and not size else "", "")
 
 
 STAYS = """
 import os, socket, sys, threading
 from hookline.core import template
-from hookline.processes.service import client, event_process as event, frames, worker
+from hookline.processes.service import client, worker
 def run(words):
     LINE
     return 0
@@ -154,23 +108,11 @@ os.environ["XDG_STATE_HOME"] = os.devnull
 said = os.dup(1)
 theirs, ours = socket.socketpair()
 fds = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+os.ftruncate(fds[0], int(sys.argv[1]))
 client.send_body(theirs, ["guard", "secrets"], [*map(b"=".join, os.environb.items())], fds)
-inlet, outlet = os.pipe()
-os.write(outlet, frames.GO)
-event.answer(ours, inlet, run, worker.Spare(template.Template(socket.socketpair()[0]), os.memfd_create("seats"), run))
+worker.Spare(template.Template(socket.socketpair()[0]), os.memfd_create("seats"), run).answer(ours)
 os.write(said, b"stayed")
 """
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_what_its_parent_held_is_not_a_process_s_own_memory() -> None:
-    """Linux counts it among the most that the process itself has held."""
-    code = "from hookline.processes.service import worker; print(worker._memory() < worker.MOST_MEMORY)"
-    start = f"subprocess.run([sys.executable, '-c', {code!r}])"
-    started = f"import subprocess, sys; held = b'x' * (300 << 20); {start}"
-    done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=False)
-
-    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memfd_create")
@@ -180,12 +122,12 @@ def test_a_process_whose_client_has_left_does_not_stay(
 ) -> None:
     """Its worker may be about to end it for that, and must not meet another event there."""
     theirs, ours, _ = visit
-    inlet, outlet = os.pipe()
-    os.write(outlet, frames.GO)
     if (pid := os.fork()) == 0:
         try:
             theirs.close()
-            event_process.answer(ours, inlet, lambda words: left_meanwhile(ours) if left else 0, Once(stays=True))
+            forks = template.Template(socket.socketpair()[0])
+            spare = worker.Spare(forks, os.memfd_create("slots"), lambda _: left_meanwhile(ours) if left else 0)
+            spare.answer(ours)
             os._exit(7)
         finally:
             os._exit(8)
@@ -194,8 +136,6 @@ def test_a_process_whose_client_has_left_does_not_stay(
     if left:
         theirs.close()
     status = os.waitpid(pid, 0)[1]
-    for fd in (inlet, outlet):
-        os.close(fd)
 
     assert heard[:1] == frames.STARTED
     assert os.waitstatus_to_exitcode(status) == (0 if left else 7)

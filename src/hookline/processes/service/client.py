@@ -71,7 +71,7 @@ def take_stdin(how: str) -> bool:
     """
     if how == UNREAD:
         return True
-    chunks, ended = READERS[how]()
+    chunks, ended = _read(how)
     if not ended:
         if chunks:
             _feed(chunks)
@@ -96,50 +96,30 @@ def rewind_stdin() -> None:
     os.close(again)
 
 
-def _read_whole() -> tuple[list[bytes], bool]:
-    chunks = []
-    while chunk := os.read(0, 1 << 20):
-        chunks.append(chunk)
-    return chunks, True
-
-
-def _read_promptly() -> tuple[list[bytes], bool]:
-    import select
+def _read(how: str) -> tuple[list[bytes], bool]:
+    """What stdin holds, and whether it ends there: for a stream, soon after a whole line."""
     import time
 
     chunks: list[bytes] = []
-    due = time.monotonic() + END_LIMIT
-    while select.select([0], [], [], max(0.0, due - time.monotonic()))[0]:
+    due = time.monotonic() + END_LIMIT if how == PROMPT else None
+    while due is None or _readable(due - time.monotonic()):
         chunk = os.read(0, 1 << 20)
         if not chunk:
             return chunks, True
         chunks.append(chunk)
+        if how == STREAM and (due or b"\n" in chunk):
+            due = time.monotonic() + STREAM_GRACE
     return chunks, False
 
 
-def _read_stream() -> tuple[list[bytes], bool]:
-    """Until the end, or until a whole line has been there for a while and the end has not."""
+def _readable(patience: float) -> bool:
     import select
 
-    chunks: list[bytes] = []
-    lines = False
-    while True:
-        if lines and not select.select([0], [], [], STREAM_GRACE)[0]:
-            return chunks, False
-        chunk = os.read(0, 1 << 20)
-        if not chunk:
-            return chunks, True
-        chunks.append(chunk)
-        lines = lines or b"\n" in chunk
-
-
-READERS = {WHOLE: _read_whole, PROMPT: _read_promptly, STREAM: _read_stream}
+    return bool(select.select([0], [], [], max(0.0, patience))[0])
 
 
 def _feed(chunks: list[bytes]) -> None:
     """Make a pipe stdin that begins with what was read; a process of its own keeps filling it while we live."""
-    import select
-
     inlet, outlet = os.pipe()
     reader = os.getpid()
     if os.fork() == 0:
@@ -148,7 +128,7 @@ def _feed(chunks: list[bytes]) -> None:
             for chunk in chunks:
                 write_all(outlet, chunk)
             while os.getppid() == reader:
-                if not select.select([0], [], [], 1.0)[0]:
+                if not _readable(1.0):
                     continue
                 chunk = os.read(0, 1 << 16)
                 if not chunk:

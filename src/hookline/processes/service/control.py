@@ -119,9 +119,8 @@ def _request(what: bytes, *, to_the_end: bool = False) -> dict[str, Any]:
 
 PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
-LOCK_FD = 3
 _NOT_PRIVATE = "{}: not a private folder of this user; remove it, or make it mode 700"
-BOOT = f"from hookline.processes.service.server import main; main(sys.argv[1], {LOCK_FD}, *sys.argv[2:])"
+BOOT = "from hookline.processes.service.server import main; main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
 
@@ -195,26 +194,12 @@ def _take_lock(name: str, folder: int) -> int | None:
 
 def _launch(name: str, lock: int, entry: str) -> None:
     """Start the service as a child of `init`, with no descriptor of ours but the lock."""
-    argv = python_argv(BOOT, name, entry, str(state_folder()), os.environ.get("HOME", ""), options=(*ISOLATED, "-S"))
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
-    try:
-        os.setsid()
-        if os.fork() == 0:
-            _become(argv, lock)
-    finally:
-        os._exit(0)
+    import subprocess
 
-
-def _become(argv: list[str], lock: int) -> None:
-    os.dup2(lock, 9)
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.dup2(9, LOCK_FD)
-    os.closerange(LOCK_FD + 1, 1 << 16)
-    os.chdir("/")
-    os.umask(0o077)
-    os.execve(argv[0], argv, ENVIRONMENT)  # noqa: S606 - as meant
+    words = (name, str(lock), entry, str(state_folder()), os.environ.get("HOME", ""))
+    argv = ["/bin/sh", "-c", '"$@" &', "sh", *python_argv(BOOT, *words, options=(*ISOLATED, "-S"))]
+    null = subprocess.DEVNULL
+    subprocess.run(
+        argv, stdin=null, stdout=null, stderr=null, cwd="/", env=ENVIRONMENT, umask=0o077, pass_fds=(lock,),
+        start_new_session=True, check=False,
+    )  # fmt: skip

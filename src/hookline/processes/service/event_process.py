@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import _socket
 import atexit
-import contextlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from hookline.core import template
 from hookline.processes.service import frames
 
-READ_LIMIT = 5.0
-"""Seconds that a client may take to send its body."""
 FAILED_TO_FLUSH = 120
 """Python's own exit code for output that could not be written."""
 
@@ -47,61 +42,6 @@ class ClientRequest:
         self.path, at = frames.take(fields, at)
         self.environ: list[bytes] = fields[at:]
         self.fds = fds
-
-
-class EventProcess(Protocol):
-    """The process that an event runs in."""
-
-    def begin(self, words: list[str]) -> None:
-        """The command is about to run, in its client's place."""
-
-    def is_as_before(self) -> bool:
-        """Whether the command has left nothing behind in this process."""
-
-    def end(self, *, stays: bool) -> bool:
-        """The command is through, and its client not told yet. `stays` if nothing was left; whether it does stay."""
-
-
-def answer(connection: _socket.socket, go: int, run: Run, process: EventProcess) -> None:
-    """Serve one client. The process ends, unless it stays for another one.
-
-    The command begins when the service says so on `go`; if it does not, the service tells the client why.
-    """
-    stays = False
-    try:
-        try:
-            connection.settimeout(READ_LIMIT)
-            request = receive(connection)
-            out, err = become(request)
-            if os.read(go, 1) != frames.GO:
-                os._exit(0)
-            os.close(go)
-        except (OSError, ValueError, Unsuitable, frames.FrameError) as problem:
-            connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
-            os._exit(0)
-        connection.settimeout(None)
-        connection.sendall(frames.frame(frames.STARTED, os.getpid().to_bytes(4, "big")))
-        process.begin(request.words)
-        code = perform(run, request.words)
-        sys.stderr.flush()
-        unchanged = code == 0 and process.is_as_before() and not os.fstat(err).st_size
-        code = code if unchanged else finish(code)
-        sizes = [os.fstat(fd).st_size.to_bytes(8, "big") for fd in (out, err)]
-        stays = process.end(stays=unchanged) and not has_left(connection)
-        connection.sendall(frames.frame(frames.ENDED, code.to_bytes(4, "big", signed=True) + b"".join(sizes)))
-        connection.close()
-        os.close(out)
-        os.close(err)
-    finally:
-        if not stays:
-            os._exit(0)
-
-
-def has_left(connection: _socket.socket) -> bool:
-    """Whether the client has gone; then the worker may be about to end this process."""
-    with contextlib.suppress(BlockingIOError):
-        return not connection.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
-    return False
 
 
 def receive(connection: _socket.socket) -> ClientRequest:
@@ -168,10 +108,3 @@ def finish(code: int) -> int:
         except (OSError, ValueError):
             code = FAILED_TO_FLUSH
     return code
-
-
-def reset_signals() -> None:
-    """As in a newly started Python."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -23,8 +23,6 @@ ACCEPTED, STARTED, ENDED, DECLINED, RESULT = b"a", b"s", b"e", b"n", b"j"
 FRAME = 5
 ASKED = 512
 """Bytes in which the service tells a worker what was asked."""
-GO = b"g"
-"""What the service writes to the process of an event once it may begin."""
 
 
 class FrameError(Exception):

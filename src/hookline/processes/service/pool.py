@@ -8,9 +8,8 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Generator
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from hookline.core.interpreter import python_argv
 from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
@@ -127,22 +126,18 @@ class WorkerHandle(ForkServer):
         argv = python_argv(BOOT, pool.entry, options=route.options, python=route.executable, home=route.home)
         super().__init__(argv, env)
 
-    def hand(self, number: int, connection: socket.socket, route: Route) -> DispatchedEvent | None:
-        """Give it a connection; None if it cannot take one now."""
+    def hand(self, number: int, connection: socket.socket, route: Route) -> bool:
+        """Give it a connection; whether it could take one."""
         if self.retired or len(self.running) >= MOST_RUNNING:
-            return None
-        inlet, outlet = os.pipe()
+            return False
         try:
             # Said first: once the connection is handed over, the worker's frames may come at any moment.
             connection.send(frames.frame(frames.ACCEPTED, self.process.pid.to_bytes(4, "big")))
-            self.send(number.to_bytes(8, "big") + route.asked, (connection.fileno(), inlet))
+            self.send(number.to_bytes(8, "big") + route.asked, (connection.fileno(),))
         except OSError:
-            os.close(outlet)
-            return None
-        finally:
-            os.close(inlet)
+            return False
         self.running[number] = route.hook_set
-        return DispatchedEvent(self, number, outlet)
+        return True
 
     def handle(self, word: bytes, rest: bytes) -> None:
         """`ready`, or `done NUMBER MICROSECONDS CODE`."""
@@ -164,23 +159,6 @@ class WorkerHandle(ForkServer):
         }
 
 
-class DispatchedEvent(NamedTuple):
-    """An event that a worker has been given; it becomes what the client is, and begins when it is told to."""
-
-    hand: WorkerHandle
-    number: int
-    outlet: int
-
-    def begin(self) -> None:
-        with contextlib.suppress(OSError):  # its process has gone
-            os.write(self.outlet, frames.GO)
-        os.close(self.outlet)
-
-    def withdraw(self) -> None:
-        self.hand.running.pop(self.number, None)
-        os.close(self.outlet)
-
-
 class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
     """Every worker, by what it is for; all of them import the module `entry`."""
 
@@ -195,19 +173,13 @@ class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
     def busy(self) -> bool:
         return any(hand.running for hand in (*self.servers.values(), *self.leaving))
 
-    def look_ahead(self) -> Generator[None, None, WorkerHandle | None]:
+    def look_ahead(self) -> WorkerHandle | None:
         """The worker that was asked last, if its files are as they were; most events are for it."""
-        ready = [hand for hand in self.servers.values() if hand.ready]
-        last = max(ready, key=lambda hand: hand.used, default=None)
-        return last if last is not None and last.stamps and (yield from last.stamps.inspect()) else None
+        last = max(self.servers.values(), key=lambda hand: hand.used, default=None)
+        return last if last is not None and last.fresh else None
 
-    def hand_over(self, route: Route, connection: socket.socket) -> DispatchedEvent | None:
-        """Give a worker the event, if there is one that can take it."""
-        hand = self.servers.get(route.key)
-        return hand.hand(next(self.numbers), connection, route) if hand is not None and hand.ready else None
-
-    def why_not(self, route: Route, handover: DispatchedEvent | None, fresh: WorkerHandle | None) -> str:
-        """Why an event cannot be answered by a worker; nothing if it can. `fresh` has just been looked at."""
+    def hand_over(self, route: Route, connection: socket.socket, fresh: WorkerHandle | None) -> str:
+        """Give a worker the event; why that cannot be, or nothing. The files of `fresh` have just been looked at."""
         hand = self.servers.get(route.key)
         if hand is None:
             return self._start(route)
@@ -218,7 +190,7 @@ class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
             self.let_go(route.key)
             self._start(route)
             return "something changed since its worker was started"
-        return "" if handover else "its worker is overloaded"
+        return "" if hand.hand(next(self.numbers), connection, route) else "its worker is overloaded"
 
     def _start(self, route: Route) -> str:
         if self.has_failed(route.key):

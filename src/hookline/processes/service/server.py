@@ -14,11 +14,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Generator
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-from hookline.processes.fork_server import Inspection, Stamps
+from hookline.processes.fork_server import Stamps
 from hookline.processes.service import address, frames
 from hookline.processes.service.keepers import (
     InboxKeeper,
@@ -28,24 +27,15 @@ from hookline.processes.service.keepers import (
     keep_sink,
     state_folders,
 )
-from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route, WorkerHandle
+from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route
 
 IDLE = 15 * 60.0
 """Seconds without an event after which the service ends."""
 REQUEST_LIMIT = 5.0
 """Seconds that a client may take to say what it wants."""
 BACKLOG = 1024
-AT_ONCE = 1 << 15
-"""Bytes of a request that are looked at before anybody waits for the rest of it."""
 DROPPED = (OSError, TimeoutError, frames.FrameError, ValueError, IndexError)
 """What a client that leaves or talks nonsense leads to."""
-
-
-class LookAhead(NamedTuple):
-    """Whether this service's own files are as they were, and a worker whose files are."""
-
-    own: bool
-    fresh_worker: WorkerHandle | None
 
 
 class Service:
@@ -133,42 +123,27 @@ class Service:
                 self.log(f"cannot accept: {problem}")
                 return
             connection.setblocking(False)
-            self._greet(connection)
+            task = asyncio.get_running_loop().create_task(self._talk(connection))
+            self.talking.add(task)
+            task.add_done_callback(self.talking.discard)
 
-    def _greet(self, connection: socket.socket) -> None:
-        """Hand an event over as soon as it is there, as most are before all files have been looked at."""
-        try:
-            if not address.is_trusted(connection, self.confinement):
-                self._decline(connection, "another user, or a process that is confined differently")
-                connection.close()
-                return
-            ahead = Inspection(self._look_ahead())
-            while (route := _sent_already(connection)) is None and ahead.step():
-                pass
-            if route is not None:
-                self._hand_over(connection, Route(route), ahead)
-                connection.close()
-                return
-        except DROPPED as problem:
-            self._drop(connection, problem)
-            return
-        task = asyncio.get_running_loop().create_task(self._talk(connection, ahead))
-        self.talking.add(task)
-        task.add_done_callback(self.talking.discard)
-
-    def _drop(self, connection: socket.socket, problem: BaseException) -> None:
-        self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
-        connection.close()
-
-    async def _talk(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
+    async def _talk(self, connection: socket.socket) -> None:
         with connection:
             try:
                 async with asyncio.timeout(REQUEST_LIMIT):
-                    await self._answer(connection, ahead)
+                    await self._answer(connection)
             except DROPPED as problem:
-                self._drop(connection, problem)
+                self.log(f"a client was dropped: {str(problem) or type(problem).__name__}")
 
-    async def _answer(self, connection: socket.socket, ahead: Inspection[LookAhead]) -> None:
+    async def _answer(self, connection: socket.socket) -> None:
+        """Compare files while the client reads its event: ours, and those of the worker that it most likely wants.
+
+        The client has been started by now, so what changes later is as late as it would be for a process of its own.
+        """
+        if not address.is_trusted(connection, self.confinement):
+            self._decline(connection, "another user, or a process that is confined differently")
+            return
+        own, fresh = self.own.fresh(), self.pool.look_ahead()
         protocol, kind, length = frames.read_head(await _exactly(connection, frames.HEAD))
         if protocol != frames.PROTOCOL:
             self._decline(connection, f"this service speaks protocol {frames.PROTOCOL}")
@@ -177,28 +152,12 @@ class Service:
         route = await _exactly(connection, length)
         if kind == frames.CONTROL:
             await self._control(connection, route)
-        else:
-            self._hand_over(connection, Route(route), ahead)
-
-    def _look_ahead(self) -> Generator[None, None, LookAhead]:
-        """Compare files while the client reads its event: ours, and those of the worker that it most likely wants.
-
-        The client has been started by now, so what changes later is as late as it would be for a process of its own.
-        """
-        return LookAhead((yield from self.own.inspect()), (yield from self.pool.look_ahead()))
-
-    def _hand_over(self, connection: socket.socket, route: Route, ahead: Inspection[LookAhead]) -> None:
-        """Give the event to a worker, which gets ready meanwhile and begins only if every file is as it was."""
+            return
         self.used = time.monotonic()
-        handover = self.pool.hand_over(route, connection)
-        own, fresh = ahead.result()
-        reason = self.pool.why_not(route, handover, fresh) if own else "Hookline has changed; a new service follows"
-        if reason:
+        changed = "" if own else "Hookline has changed; a new service follows"
+        if reason := changed or self.pool.hand_over(Route(route), connection, fresh):
             self._decline(connection, reason)
-        if handover:
-            (handover.withdraw if reason else handover.begin)()
-        if not own:
-            self._give_way(newer=True)
+        self._give_way(newer=not own)
 
     def _give_way(self, *, newer: bool) -> None:
         if newer:
@@ -240,20 +199,6 @@ class Service:
         }
 
 
-def _sent_already(connection: socket.socket) -> bytes | None:
-    """The route of an event, if all of it has been sent; if not, nothing is taken from the connection."""
-    try:
-        said = connection.recv(AT_ONCE, socket.MSG_PEEK)
-    except BlockingIOError:
-        return None
-    if len(said) < frames.HEAD:
-        return None
-    protocol, kind, length = frames.read_head(said)
-    if protocol != frames.PROTOCOL or kind != frames.RUN or len(said) < frames.HEAD + length:
-        return None
-    return connection.recv(frames.HEAD + length)[frames.HEAD :]
-
-
 async def _exactly(connection: socket.socket, size: int) -> bytes:
     loop = asyncio.get_running_loop()
     data = b""
@@ -268,6 +213,8 @@ async def _exactly(connection: socket.socket, size: int) -> bytes:
 def main(name: str, lock: int, entry: str, state: str = "", home: str = "") -> None:
     """Run the service that holds the lock; its file goes when the service does. Workers import the module `entry`."""
     os.set_inheritable(lock, False)
+    for number in (signal.SIGINT, signal.SIGQUIT):  # a shell has them ignored by what it leaves in the background
+        signal.signal(number, signal.SIG_DFL)
     import_module("hookline.__main__")  # compiled once, also for clients that are told to write no bytecode
     import_module("hookline.processes.service.client")
     _enter(address.folder())

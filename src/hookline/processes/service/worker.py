@@ -12,7 +12,6 @@ import fcntl
 import gc
 import importlib
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -152,8 +151,10 @@ SETTLE = 0.02
 """Seconds without an event after which the next command is rehearsed."""
 MAX_IDLE = 2
 """Processes of one worker that wait for events at once."""
-MOST_EVENTS, MOST_MEMORY = 1000, 256 << 20
-"""Events after which a process ends, and bytes: what it has gathered goes with it."""
+MOST_EVENTS, LARGEST_EVENT = 1000, 1 << 20
+"""Events after which a process ends, and bytes of one event: what it has gathered goes with it."""
+READ_LIMIT = 5.0
+"""Seconds that a client may take to send its body."""
 THROUGH, AGAIN = b"e", b"w"
 """What a process tells its worker: the event is through · and it waits for another one."""
 
@@ -161,30 +162,28 @@ THROUGH, AGAIN = b"e", b"w"
 class Spare:
     """A fork of a worker: waits for an event, answers it, and waits again if it can."""
 
-    run: event_process.Run
-    worker: template.Template
-    slots: int
-
     def __init__(self, worker: template.Template, slots: int, run: event_process.Run) -> None:
-        self.worker, self.slots, self.run = worker, slots, run
+        self.worker: template.Template = worker
+        self.slots: int = slots
+        self.run: event_process.Run = run
         self.slot: int = -1
         self.answered: int = 0
-        self.modules: int = 0
-        self.pure: bool = False
 
     def serve(self, asked: list[str]) -> NoReturn:
         """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
-        event_process.reset_signals()
+        for number in (signal.SIGTERM, signal.SIGHUP):  # as in a newly started Python
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         if not self._acquire_idle_slot():
             os._exit(0)  # others have come back meanwhile
         self._get_ready(asked)
         while True:
-            message, fds = self.worker.next_request(8 + frames.ASKED, 2)
+            message, fds = self.worker.next_request(8 + frames.ASKED, 1)
             fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)  # it does not wait any more
             if not self.answered:
                 os.setpgid(0, 0)
             self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
-            event_process.answer(_socket.socket(fileno=fds[0]), fds[1], self.run, self)
+            self.answer(_socket.socket(fileno=fds[0]))
             self.answered += 1
             _forget()
 
@@ -207,26 +206,57 @@ class Spare:
                 return True
         return False
 
-    # ---- around an event
+    def answer(self, connection: _socket.socket) -> None:
+        """Serve one client. The process ends, unless nothing was left in it that the next event could meet."""
+        stays = False
+        try:
+            try:
+                connection.settimeout(READ_LIMIT)
+                request = event_process.receive(connection)
+                out, err = event_process.become(request)
+            except (OSError, ValueError, event_process.Unsuitable, frames.FrameError) as problem:
+                connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
+                os._exit(0)
+            connection.settimeout(None)
+            connection.sendall(frames.frame(frames.STARTED, os.getpid().to_bytes(4, "big")))
+            code, unchanged = self._perform(request.words, err)
+            sizes = [os.fstat(fd).st_size.to_bytes(8, "big") for fd in (out, err)]
+            stays = self._end(stays=unchanged) and not has_left(connection)
+            connection.sendall(frames.frame(frames.ENDED, code.to_bytes(4, "big", signed=True) + b"".join(sizes)))
+            connection.close()
+            os.close(out)
+            os.close(err)
+        finally:
+            if not stays:
+                os._exit(0)
 
-    def begin(self, words: list[str]) -> None:
-        """What is not ours alone may do anything: it does not get hold of the service, and is the last one here."""
-        self.pure = is_pure(words) and not in_fleet()
-        self.modules = len(sys.modules)
-        if not self.pure:
+    def _perform(self, words: list[str], err: int) -> tuple[int, bool]:
+        """The exit code of a command; whether nothing is left of it. If something is, it has ended as Python ends."""
+        pure, modules, large = is_pure(words) and not in_fleet(), len(sys.modules), os.fstat(0).st_size > LARGEST_EVENT
+        if not pure:  # may do anything: it does not get hold of the service, and is the last one here
             self.worker.requests.close()
+        code = event_process.perform(self.run, words)
+        sys.stderr.flush()
+        unchanged = code == 0 and not os.fstat(err).st_size and len(sys.modules) == modules
+        unchanged = unchanged and threading.active_count() == 1 and not _has_children()
+        if pure and unchanged and not large:
+            return code, True
+        return event_process.finish(code), False
 
-    def is_as_before(self) -> bool:
-        """Whether an event has left nothing in this process that the next one could meet."""
-        return self.pure and len(sys.modules) == self.modules and threading.active_count() == 1 and not _has_children()
-
-    def end(self, *, stays: bool) -> bool:
+    def _end(self, *, stays: bool) -> bool:
         """Tell the worker that the event is through; whether this process waits for another one."""
-        stays = stays and self.answered < MOST_EVENTS and _memory() < MOST_MEMORY and self._acquire_idle_slot()
+        stays = stays and self.answered < MOST_EVENTS and self._acquire_idle_slot()
         with contextlib.suppress(OSError):  # a worker that was killed; the client must hear, or it would judge again
             self.worker.note(AGAIN if stays else THROUGH)
             return stays
         return False
+
+
+def has_left(connection: _socket.socket) -> bool:
+    """Whether the client has gone; then the worker may be about to end this process."""
+    with contextlib.suppress(BlockingIOError):
+        return not connection.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+    return False
 
 
 def _has_children() -> bool:
@@ -235,18 +265,6 @@ def _has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _memory() -> int:
-    """The bytes that this process holds; where the system does not say, the most that it has held.
-
-    The most is also what its parent held when it was started, if that was more.
-    """
-    try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:
-            return int(file.read(256).split()[1]) * resource.getpagesize()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _forget() -> None:
