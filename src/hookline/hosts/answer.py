@@ -1,14 +1,14 @@
 """One way to answer any host: decode → fire → encode.
 
-Two rules hold for every host, so they are written here and nowhere else. What cannot be judged is refused: an event
-that cannot be read, hooks that cannot be asked, an answer that cannot be written. And `stop` on a gate is also a deny,
-because a host that only hears "stop" may run the tool first and stop then (Claude Code: FACTS.md, sdk_continue_false).
+Two rules hold for every host. What cannot be judged is refused: an event that cannot be read, hooks that cannot be
+asked, an answer that cannot be written (so it is in `serve`, too, where a call may be several events). And `stop` on a
+gate is also a deny, because a host that only hears "stop" may run the tool first and stop then (Claude Code: FACTS.md,
+sdk_continue_false).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from hookline.core.engine import Verdict
@@ -22,22 +22,21 @@ log: logging.Logger = logging.getLogger("hookline.hosts")
 P_contra = TypeVar("P_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
 P = TypeVar("P")
-E = TypeVar("E")
 A = TypeVar("A")
 
 
-class Codec(Protocol[P_contra, E, A_co]):
-    """A host's words: how its events are read and how it wants to be answered; a call may be several events."""
+class Codec(Protocol[P_contra, A_co]):
+    """A host's words: how its events are read and how it wants to be answered."""
 
-    def decode(self, payload: P_contra, /) -> E:
+    def decode(self, payload: P_contra, /) -> Event:
         """What a payload asks about; raises a `HooklineError` if that cannot be told."""
         ...
 
-    def encode(self, reply: Reply, event: E, /) -> A_co:
+    def encode(self, reply: Reply, event: Event, /) -> A_co:
         """A reply in the host's words; raises a `HooklineError` if it has none for it."""
         ...
 
-    def refuse(self, problem: BaseException, payload: P_contra, event: E | None, /) -> A_co:
+    def refuse(self, problem: BaseException, payload: P_contra, event: Event | None, /) -> A_co:
         """The answer that keeps a gate shut; `event` is missing when it could not be read.
 
         Where nothing can be kept shut it may raise, for hosts that report a failed hook themselves.
@@ -45,31 +44,17 @@ class Codec(Protocol[P_contra, E, A_co]):
         ...
 
 
-async def respond(
-    payload: P, host: Codec[P, E, A], judge: Callable[[E], Awaitable[Reply]],
-    report: Callable[[BaseException, E | None], None] | None = None,
-) -> A:  # fmt: skip
-    """Decode, judge, encode; never silence because something went wrong."""
-    event: E | None = None
+async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:
+    """The host's question answered by the hooks, in the host's words; never silence because something went wrong."""
+    event: Event | None = None
     try:
         event = host.decode(payload)
-        return host.encode(await judge(event), event)
-    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
-        if report is not None:
-            report(problem, event)
-        return host.refuse(problem, payload, event)
-
-
-async def answer(hooks: FiresAsync, payload: P, host: Codec[P, Event, A]) -> A:
-    """The host's question answered by the hooks, in the host's words; what went wrong is also logged."""
-
-    async def judge(event: Event) -> Reply:
         verdict = await hooks.fire(event)
-        if verdict.reply is NOTHING:  # what most hooks have to say
-            return NOTHING
-        return within_rules(reply_for(verdict), event)
-
-    return await respond(payload, host, judge, _log_problem)
+        said = verdict.reply  # what most hooks have to say is nothing
+        return host.encode(said if said is NOTHING else within_rules(reply_for(verdict), event), event)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
+        _log_problem(problem, event)
+        return host.refuse(problem, payload, event)
 
 
 def _log_problem(problem: BaseException, event: Event | None) -> None:

@@ -15,7 +15,7 @@ from hookline.core.engine import HookSet
 from hookline.core.wire.json_text import parse_object
 from hookline.errors import EventError
 from hookline.events import Event
-from hookline.hosts.answer import fails_closed, refusal, respond, within_rules
+from hookline.hosts.answer import fails_closed, refusal, within_rules
 from hookline.hosts.decode import decode, original
 from hookline.hosts.encode import cut, encode, refuse
 from hookline.hosts.host import Host, Response, able
@@ -30,8 +30,9 @@ async def serve(
 
     A call that touches several files is several events: each is judged, and the strictest verdict holds for the call.
     """
-
-    async def judge(events: tuple[Event, ...]) -> Reply:
+    events: tuple[Event, ...] = ()
+    try:
+        events = decode(host, parse_object(data), event=event, cwd=cwd)
         if not able(host, "rewrite"):  # a guard that would rather rewrite a line is told
             from hookline.guards.sandboxing import host_rewrites
 
@@ -46,26 +47,9 @@ async def serve(
         reply = _joined(replies, events)
         if note is not None:
             note(events, reply)
-        return reply
-
-    return await respond(data, _HostCodec(host, event, cwd), judge)
-
-
-class _HostCodec(msgspec.Struct, frozen=True):
-    """The words of a host's row, and the name under which it asks."""
-
-    host: Host
-    event: str
-    cwd: str
-
-    def decode(self, data: bytes) -> tuple[Event, ...]:
-        return decode(self.host, parse_object(data), event=self.event, cwd=self.cwd)
-
-    def encode(self, reply: Reply, events: tuple[Event, ...]) -> Response:
-        return encode(self.host, reply, events[0]) if events else Response()
-
-    def refuse(self, problem: BaseException, data: bytes, events: tuple[Event, ...] | None) -> Response:
-        return refused(self.host, problem, data, event=self.event, events=events or ())
+        return encode(host, reply, events[0]) if events else Response()
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
+        return refused(host, problem, data, event=event, events=events)
 
 
 def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:

@@ -18,15 +18,8 @@ from typing import Any, Literal, NoReturn, Union
 import msgspec
 from msgspec import Raw, Struct
 
-from hookline.errors import (
-    BadLine,
-    NotInitialized,
-    ProtocolError,
-    RequestClosed,
-    RequestIdReused,
-    StrayResponse,
-    UnknownCallback,
-)
+from hookline import errors
+from hookline.errors import BadLine, ProtocolError
 from hookline.hosts.claude_code import messages as wire
 
 Role = Literal["host", "cli"]
@@ -141,7 +134,7 @@ class Connection:
         self.theirs.ask(message.request_id)
         if kind is wire.HookCallback:
             if request.callback_id not in self.callbacks:
-                unknown = UnknownCallback(request.callback_id, self.callbacks)
+                unknown = errors.UnknownCallback(request.callback_id, self.callbacks)
                 raise self._refused(message.request_id, unknown, "unknown_callback")
         elif kind is wire.Initialize:
             self._register(request)
@@ -230,14 +223,14 @@ class Connection:
             case wire.KeepAlive():
                 return _encode(message) + b"\n"
             case wire.UserMessage() if self.role == "host" and not self.initialized:
-                raise NotInitialized
+                raise errors.NotInitialized
             case _:
                 return message.line + b"\n"
 
     def _send_request(self, message: wire.ControlRequest) -> bytes:
         request = message.request
         if isinstance(request, wire.HookCallback) and request.callback_id not in self.callbacks:
-            raise UnknownCallback(request.callback_id, self.callbacks)
+            raise errors.UnknownCallback(request.callback_id, self.callbacks)
         self.ours.ask(message.request_id)
         if isinstance(request, wire.Initialize):
             self._register(request)
@@ -276,7 +269,7 @@ class PendingRequests:
     def ask(self, request_id: str) -> None:
         """A request is made; its id must be new."""
         if request_id in self._now or request_id in self._before:
-            raise RequestIdReused(request_id)
+            raise errors.RequestIdReused(request_id)
         self._now[request_id] = "open"
         if len(self._now) > self._full:  # what was remembered longest is forgotten, but no open request
             self._before, self._now = self._now, dict.fromkeys(self.open, "open")
@@ -286,13 +279,13 @@ class PendingRequests:
         """A request is answered; only an open one can be."""
         if self._now.get(request_id) != "open":
             state = self.state(request_id)
-            raise StrayResponse(request_id) if state == "new" else RequestClosed(request_id, state)
+            raise errors.StrayResponse(request_id) if state == "new" else errors.RequestClosed(request_id, state)
         self._now[request_id] = "answered"
 
     def cancel(self, request_id: str) -> bool:
         """A request is cancelled; False when it was closed before, as answers and cancellations may cross."""
         if self.state(request_id) == "new":
-            raise StrayResponse(request_id)
+            raise errors.StrayResponse(request_id)
         if self._now.get(request_id) != "open":
             return False
         self._now[request_id] = "cancelled"
