@@ -64,6 +64,7 @@ def test_nothing_asks_for_a_hosts_name() -> None:
 ACME = {
     "name": "acme",
     "title": "Acme",
+    "executable": "acme",
     "events": {"PreToolUse": "PreToolUse"},
     "says": {"PreToolUse": {"deny": {"decision": "block", "reason": "{text}"}}},
     "tools": {"run": {"name": "Bash"}},

@@ -279,8 +279,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """For each of our events, the kinds of answer the host obeys, and its words for them."""
     config: Config
     verified: str = ""
-    command: str = ""
-    """The name of its executable, if it is not its own."""
+    executable: str
+    """What it is called on PATH."""
     aliases: Mapping[str, str] = _NONE
     """More names under which its events arrive; they are never written into its configuration."""
     event_field: str = "hook_event_name"
@@ -328,11 +328,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reports_version: bool = False
     """Whether its version is asked for, and not looked up beside the binary."""
     proof: ProofRecipe | None = None
-
-    @property
-    def executable(self) -> str:
-        """What it is called on PATH."""
-        return self.command or self.name
 
     def native_events(self, name: str) -> tuple[str, ...]:
         """What the host calls one of our events: a few have several names for it, many none."""

@@ -29,20 +29,11 @@ from hookline.core.engine import HookSet
 from hookline.errors import ClaudeError, CliSilent, Closed, HooksIgnored
 from hookline.events import SessionEnd, SessionStart
 from hookline.hosts.claude_code import messages as wire
+from hookline.hosts.claude_code import process
 from hookline.hosts.claude_code.channels import ANSWER_WITHIN, LINGER, HostChannel
 from hookline.hosts.claude_code.mcp import in_process
 from hookline.hosts.claude_code.messages import Message, ResultMessage, UserMessage
-from hookline.hosts.claude_code.process import (
-    Cli,
-    Command,
-    Options,
-    Subprocess,
-    Transport,
-    argv,
-    find_cli,
-    too_old,
-    version_of,
-)
+from hookline.hosts.claude_code.process import Command, Options, Subprocess, Transport
 from hookline.hosts.claude_code.protocol import LINE_LIMIT
 from hookline.hosts.claude_code.registration import NEVER_CALLED, plan, unsupported_features
 from hookline.hosts.claude_code.requests import CanUse
@@ -89,7 +80,7 @@ class ClaudeClient:
             flags["permission_prompt_tool"] = "stdio"
         self._options = Options(**flags)
         self._command = cli
-        self._cli: Cli | None = None
+        self._cli: process.Cli | None = None
         self._cwd = None if cwd is None else os.fspath(cwd)
         self._env = env
         self._transport = transport
@@ -114,10 +105,10 @@ class ClaudeClient:
         self._who = {"session_id": session_id, "cwd": self._cwd or str(Path.cwd())}
         transport = self._transport
         if transport is None:
-            self._cli = find_cli(self._command)
+            self._cli = process.find_cli(self._command)
             env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}  # not a child of another
             env = {"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1", **(env if self._env is None else self._env)}
-            transport = Subprocess(argv(self._cli.command, self._options), cwd=self._cwd, env=env)
+            transport = Subprocess(process.argv(self._cli.command, self._options), cwd=self._cwd, env=env)
         session = self._channel(transport)
         await transport.start(session)
         self._session = session
@@ -137,11 +128,11 @@ class ClaudeClient:
         try:
             self.info = await session.request(opening, self._initialize_timeout)
         except CliSilent as silent:
-            old = too_old(await version_of(self._cli)) if self._cli is not None else None
+            old = process.too_old(await process.version_of(self._cli)) if self._cli is not None else None
             raise (silent if old is None else CliSilent(f"{silent.problem}; {old}", None, silent.stderr)) from None
         session.ends_session = self.info.get("session_hooks_supported") is True and "SessionEnd" in planned.hooks
         version = self.info.get("claude_code_version")
-        old = too_old(str(version)) if version is not None else None
+        old = process.too_old(str(version)) if version is not None else None
         for problem in [*unsupported_features(planned, self.info), *([old] if old else [])]:
             log.warning("%s", problem)
             warnings.warn(problem, HooksIgnored, stacklevel=4)

@@ -18,6 +18,15 @@ EMPTY = Raw(b"{}")
 _T = TypeVar("_T")
 
 
+def _object(text: bytes | Raw, wrong: str, line: bytes = b"") -> dict[str, Any]:
+    """A text of JSON as a mapping; anything else reads as an empty one."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise BadLine("not_json", f"{wrong} ({problem})", line) from None
+    return value if isinstance(value, dict) else {}
+
+
 class CallbackMatcher(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of `initialize`'s hooks: which subjects, which callbacks, how long, and what a failure means."""
 
@@ -125,11 +134,7 @@ class Success(Struct, frozen=True, tag_field="subtype", tag="success"):
 
     def data(self) -> dict[str, Any]:
         """The response as a mapping; anything else reads as an empty one."""
-        try:
-            value = msgspec.json.decode(self.response)
-        except (msgspec.DecodeError, RecursionError) as problem:
-            raise BadLine("not_json", f"the response to `{self.request_id}` cannot be read ({problem})") from None
-        return value if isinstance(value, dict) else {}
+        return _object(self.response, f"the response to `{self.request_id}` cannot be read")
 
 
 class Failure(Struct, frozen=True, omit_defaults=True, tag_field="subtype", tag="error"):
@@ -164,11 +169,7 @@ class Message(Struct, frozen=True, dict=True):
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        try:
-            value = msgspec.json.decode(self.line)
-        except (msgspec.DecodeError, RecursionError) as problem:
-            raise BadLine("not_json", f"not JSON ({problem})", self.line) from None
-        return value if isinstance(value, dict) else {}
+        return _object(self.line, "not JSON", self.line)
 
     def get(self, name: str, default: _T) -> _T:
         """A field if it is there and of the default's kind."""

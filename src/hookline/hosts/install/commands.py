@@ -13,20 +13,10 @@ from hookline.events import CATALOG, spec_of
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import HookTrust, Host, unasked_subagents
 from hookline.hosts.install import apply as files
-from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install import entries, jsonc, toml_edit
 from hookline.hosts.install.apply import keep_form, without_mark
 from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
-from hookline.hosts.install.entries import (
-    DEADLINE,
-    CommandTemplate,
-    HookSource,
-    Scope,
-    asks,
-    config_path,
-    entries,
-    is_ours,
-    source_of,
-)
+from hookline.hosts.install.entries import CommandTemplate, HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import take_out as take_servers_out
 from hookline.hosts.install.survey import configured
 
@@ -49,7 +39,7 @@ class HookHashes(NamedTuple):
     def of(self, hooks_file: Path, text: str) -> dict[str, str]:
         """The host's key and hash for each of our entries in its hook file."""
         content = jsonc.parse(without_mark(text)).value
-        return self.trust.hashes(str(hooks_file), content, lambda command: is_ours(command, self.host))
+        return self.trust.hashes(str(hooks_file), content, lambda command: entries.is_ours(command, self.host))
 
     def by_both_names(self, path: Path, text: str) -> dict[str, str]:
         """The hashes of a hook file as it was named, and as the host names it if it follows links there."""
@@ -126,12 +116,12 @@ def seconds_for(hooks: Iterable[Hook], observed: Collection[str] = (), hold: flo
     `hold` is how long a gate may wait for a person's answer.
     """
     wanted = {*observed, *(("SessionStart", "SessionEnd") if observed else ())}
-    found: dict[str, float] = {name: DEADLINE for name in CATALOG if name in wanted}
+    found: dict[str, float] = {name: entries.DEADLINE for name in CATALOG if name in wanted}
     for hook in hooks:
         own = own_timeout(hook)
         for event in hook.events:
             waits = hold if spec_of(event).gate else 0.0
-            found[event.event_name] = max(found.get(event.event_name, DEADLINE), waits, own + 1 if own else 0)
+            found[event.event_name] = max(found.get(event.event_name, entries.DEADLINE), waits, own + 1 if own else 0)
     return found
 
 
@@ -157,8 +147,8 @@ def install(
         )
     seconds = seconds_for(hooks, observed, hold)
     if scope == "project" and host.config.replaces:
-        seconds = {host.ours(event) or event: DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries(CommandTemplate(host, starter, source, scope, allow_subagents, shared), seconds)
+        seconds = {host.ours(event) or event: entries.DEADLINE for event, _ in configured(host, "user")} | seconds
+    made = entries.entries(CommandTemplate(host, starter, source, scope, allow_subagents, shared), seconds)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     if not replace:
@@ -175,7 +165,7 @@ def install(
         more, record.trust, told = plan_trust(hashes, changes[0], old, agreed=trust)
         changes += more
         notes.insert(0, told)
-    if scope == "project" and not host.config.replaces and asks(host, made[0].event, source=named):
+    if scope == "project" and not host.config.replaces and entries.asks(host, made[0].event, source=named):
         told = "the user's own file asks the same hooks already: here they stay silent, nothing is judged twice"
         notes.insert(0, told)
     losses = tuple(report(hooks, host, unavailable(), inbox=hold > 0))

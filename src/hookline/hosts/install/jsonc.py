@@ -29,28 +29,23 @@ class BadJson(HooklineError):
 
 @dataclass
 class Node:
-    """A value and where it lies; objects and arrays have their parts."""
+    """A value and where it lies, which begins with its key if it has one; objects and arrays have their parts."""
 
-    start: int
+    begins: int
     end: int
     value: Any
+    start: int
     members: dict[str, Node] = field(default_factory=dict)
     """An object's values; of a key that stands there twice the last one counts."""
     parts: list[Node] = field(default_factory=list)
     """Everything in an object or an array, in the order of the text."""
-    key_start: int = -1
-
-    @property
-    def begins(self) -> int:
-        """Where it begins, with its key if it has one."""
-        return self.start if self.key_start < 0 else self.key_start
 
 
 def parse(text: str) -> Node:
     """The value in a text; an empty text is an empty object."""
     start = _skip(text, 0)
     if start == len(text):
-        return Node(start, start, {})
+        return Node(start, start, {}, start)
     try:
         node = _value(text, start)
     except RecursionError:
@@ -74,7 +69,7 @@ def _value(text: str, at: int) -> Node:
     if found is None:
         raise BadJson(text, at, "a value")
     try:
-        return Node(at, found.end(), json.loads(found[0]))
+        return Node(at, found.end(), json.loads(found[0]), at)
     except ValueError:
         raise BadJson(text, at, "a value") from None
 
@@ -82,7 +77,7 @@ def _value(text: str, at: int) -> Node:
 def _container(text: str, at: int) -> Node:
     """An object or an array, with a comma behind the last part or without."""
     is_object = text[at] == "{"
-    node, close = Node(at, at, {} if is_object else []), "}" if is_object else "]"
+    node, close = Node(at, at, {} if is_object else [], at), "}" if is_object else "]"
     here = _skip(text, at + 1)
     while text[here : here + 1] != close:
         if is_object:
@@ -93,7 +88,7 @@ def _container(text: str, at: int) -> Node:
             if text[colon : colon + 1] != ":":
                 raise BadJson(text, colon, "`:`")
             name, child = json.loads(key[0]), _value(text, _skip(text, colon + 1))
-            child.key_start = here
+            child.begins = here
             node.members[name], node.value[name] = child, child.value
         else:
             child = _value(text, here)
@@ -118,7 +113,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
     while rest and rest[0] in node.members:
         node = node.members[rest.pop(0)]
     if not rest:
-        indent = _indent(text, node.key_start)
+        indent = _indent(text, node.begins)
         return text[: node.start] + _dump(value, indent, _unit(text)) + text[node.end :]
     if not isinstance(node.value, dict):
         raise HooklineError(f"`{'.'.join(path[: len(path) - len(rest)])}` is not an object")
