@@ -288,12 +288,16 @@ def say(text: str) -> None:
         return
 
 
+def candidates(program: str, environment: dict[str, str]) -> list[str]:
+    """The paths at which a program may lie."""
+    places = environment.get("PATH", "/usr/bin:/bin").split(":")
+    return [program] if "/" in program else [f"{place or '.'}/{program}" for place in places]
+
+
 def _execute(argv: list[str], environment: dict[str, str]) -> None:
     """Turn into a program that is looked for in PATH; nothing is imported here, since it might not be readable now."""
-    places = environment.get("PATH", "/usr/bin:/bin").split(":")
-    paths = [argv[0]] if "/" in argv[0] else [f"{place or '.'}/{argv[0]}" for place in places]
     problem: OSError = FileNotFoundError()
-    for path in paths:
+    for path in candidates(argv[0], environment):
         try:
             os.stat(path)  # sooner answered than an attempt to start it
             os.execve(path, argv, environment)

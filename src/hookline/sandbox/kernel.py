@@ -117,6 +117,9 @@ _NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
 _PROC, _STATFS = 0x9FA0, 256
 _BIRTH, _BIRTH_AT, _EMPTY_PATH = 0x800, 80, 0x1000
 _syscall = function("syscall", long=True)
+_fstatfs = function("fstatfs")
+_facts = (c_long * (_STATFS // 8))()
+"""What `_fstatfs` last said: asked of every file that is opened."""
 _prctl_call, _capget, _capset = function("prctl"), function("capget"), function("capset")
 _CAPABILITY_HEADER = buffer(struct.pack("Ii", 0x20080522, 0))
 _MACHINE = os.uname().machine
@@ -332,8 +335,7 @@ def birth(fd: int, path: str = "") -> int:
 
 def is_proc(fd: int) -> bool:
     """Whether an open file is one of procfs."""
-    facts = buffer(_STATFS)
-    return function("fstatfs")(fd, facts) == 0 and int(struct.unpack_from("l", facts)[0]) == _PROC
+    return _fstatfs(fd, _facts) == 0 and _facts[0] == _PROC
 
 
 def content(path: str) -> bytes:
@@ -356,15 +358,13 @@ class Memory:
         self._local = _Range(addressof(self._buffer), 0)
         self._remote = _Range(0, 0)
         self._number = c_long(number("process_vm_readv"))
+        self._ranges = (byref(self._local), c_ulong(1), byref(self._remote), c_ulong(1), c_ulong(0))
 
     def read(self, thread: int, address: int, length: int) -> bytes:
         """Bytes that lie within one page."""
         self._local.length = self._remote.length = length
         self._remote.base = address
-        got = _syscall(
-            self._number, c_int(thread), byref(self._local), c_ulong(1),
-            byref(self._remote), c_ulong(1), c_ulong(0),
-        )  # fmt: skip
+        got = _syscall(self._number, thread, *self._ranges)
         if got <= 0:
             raise failure()
         return self._buffer.raw[:got]

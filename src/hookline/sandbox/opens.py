@@ -183,7 +183,7 @@ class OpenCalls(WriteJudge):
         try:
             facts = os.fstat(fd)
             if flags & os.O_TRUNC and stat.S_ISREG(facts.st_mode):
-                os.truncate(f"/proc/self/fd/{fd}", 0)
+                os.truncate(fd if flags & os.O_ACCMODE else f"/proc/self/fd/{fd}", 0)
             if not flags & os.O_NONBLOCK:
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
             kernel.give_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC, answer=True)

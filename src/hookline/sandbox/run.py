@@ -15,7 +15,7 @@ import select
 import time
 
 from hookline.sandbox import kernel, signals
-from hookline.sandbox.confined_line import DEVICES, FAILED, LIMITED, CommandProcess, ConfinedLine, say
+from hookline.sandbox.confined_line import DEVICES, FAILED, LIMITED, CommandProcess, ConfinedLine, candidates, say
 from hookline.sandbox.places import WritableDirs
 from hookline.sandbox.policy import Policy
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _DONE = b"."
 _MOMENT = 0.0005
 """How long the supervisor rests when it has told the owner, who is woken on the same processor, of the end."""
+_IDLE = 2
+"""Milliseconds without a call after which the supervisor does what can wait."""
 
 
 def run(policy: Policy, argv: list[str]) -> int:
@@ -111,7 +113,7 @@ def _supervise(take: Take, status: int, life: int) -> int:
     early = _Watch(line, status, life, egress) if line.owner >= 0 else None
     command = CommandProcess(line)
     watch = early or _Watch(line, status, life, egress)
-    watch.follow(command.pid, line.policy.limits)
+    watch.follow(command.pid, line)
     listener, *doors = command.listener()
     if listener < 0:
         code = command.end()
@@ -142,13 +144,14 @@ class _Watch:
         self._limits: UsageLimits | None = None
         self._running, self._settled, self._egress = True, False, egress
 
-    def follow(self, command: int, limits: dict[str, float]) -> None:
-        """Watch a command, which has been started."""
+    def follow(self, command: int, line: ConfinedLine) -> None:
+        """Watch a command, which has been started, and judge its program while it confines itself."""
         self._command = command
-        if limits:
+        if line.policy.limits:
             from hookline.sandbox.processes import UsageLimits
 
-            self._limits = UsageLimits(limits, command)
+            self._limits = UsageLimits(line.policy.limits, command)
+        self._supervisor.foresee(candidates(line.argv[0], line.environment), line.argv)
 
     def until_done(self, listener: int) -> int:
         """Answer until nothing of the line is left."""
@@ -158,17 +161,19 @@ class _Watch:
         told = self._egress.channel.fileno() if self._egress else -1
         for fd in (listener, self._life, ends, *([told] if self._egress else [])):
             events.register(fd, select.POLLIN)
+        kept = (listener, ends)
         alive = True
         while alive:
-            ready = events.poll(self._limits.patience if self._limits else None)
+            ready = events.poll(_IDLE if not self._settled else self._limits.patience if self._limits else None)
+            if not ready:
+                self._settle(kept)
             if self._limits and (reached := self._limits.exceeded()):
                 say(f"the line was ended: {reached}")
                 self._end(LIMITED << 8)
                 break
             for fd, what in ready:
                 if fd == listener:
-                    alive = self._serve(listener, what) and alive
-                    self._settle(listener, ends)
+                    alive = self._serve(listener, what, kept) and alive
                 elif fd == told:
                     if not self._report_egress():
                         say("the broker was ended, and so is the line")
@@ -199,18 +204,20 @@ class _Watch:
         signals.end_children()
         self._send(status)
 
-    def _serve(self, listener: int, what: int) -> bool:
+    def _serve(self, listener: int, what: int, kept: tuple[int, ...]) -> bool:
         """Answer what is there; whether there is still a process to answer."""
         if what & select.POLLIN:
             notice = kernel.receive(listener)
             if notice is not None:
+                if not self._supervisor.starts_command(notice):
+                    self._settle(kept)
                 self._supervisor.answer(listener, notice)
             return True
         self._reap()
         return not what & select.POLLHUP
 
-    def _settle(self, *kept: int) -> None:
-        """Do what can wait until the command has been let go: it has no effect before its next call is answered.
+    def _settle(self, kept: tuple[int, ...]) -> None:
+        """Do what can wait until the command has started: it has no effect before its next call is answered.
 
         The command goes on beside this, on another processor where there is one; later it hands over on its own.
         """

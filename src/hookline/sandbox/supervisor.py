@@ -47,6 +47,12 @@ class ProgramStarts:
         """See where programs are that patterns name."""
         self._judge.look_around()
 
+    def foresee(self, paths: list[str], argv: list[str]) -> None:
+        """Judge a program that is about to start, so that what this reads is at hand when it does; that one counts."""
+        path = next((path for path in paths if os.path.exists(path)), "")
+        if path:
+            self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
+
     def _start(self, name: str, notice: Notice) -> Refusal | None:
         thread, arguments = notice[1], notice[6:]
         self._line.callers.forget()  # a program may have other rights than the one before it
@@ -117,6 +123,7 @@ class ProgramStarts:
 _COLUMN = syscalls.MACHINES.get(kernel.machine(), (0, 0))[1]
 _NAMES = {numbers[_COLUMN]: name for name, numbers in syscalls.NUMBERS.items()}
 """The calls of this machine, by number."""
+_STARTED = {name for name, _ in syscalls.STARTED.values()}
 
 
 class Supervisor:
@@ -129,6 +136,16 @@ class Supervisor:
         self._protected: ProtectedPaths | None = None
         self._snapshot: Snapshot | None = None
         self._judges: Table = self._starts.table()
+        self._calls = 0
+
+    def foresee(self, paths: list[str], argv: list[str]) -> None:
+        """Judge the line's own program before it starts, while there is nothing else to do."""
+        self._starts.foresee(paths, argv)
+
+    def starts_command(self, notice: Notice) -> bool:
+        """Whether a call is part of the start of the line's own program: none of its code has run yet."""
+        self._calls += 1
+        return self._calls == 1 or (self._calls == 2 and _NAMES.get(notice[3]) in _STARTED)
 
     def look_around(self) -> None:
         """See where folders and programs are, and read the other judges, while nothing of the line has had an effect.
