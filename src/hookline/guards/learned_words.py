@@ -53,7 +53,7 @@ SCRIPTS = {
     ),
     "sqlite3": lambda text: (
         bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
-        and not re.search(r"(?i)writefile|readfile|load_extension|edit\s*\(|fts3_tokenizer|fsdir|zipfile", text)
+        and not re.search(r"(?i)writefile|readfile|load_extension|\bedit\b|fts3_tokenizer|fsdir|zipfile", text)
     ),
 }
 SCRIPTS["sed -i"] = SCRIPTS["sed"]
