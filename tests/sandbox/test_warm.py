@@ -26,10 +26,11 @@ def starter() -> Iterator[WarmStarter]:
     starter.close()
 
 
-def start(starter: WarmStarter, folder: Path, line: str) -> WarmLine:
+def start(starter: WarmStarter, folder: Path, line: str, **variables: str) -> WarmLine:
     with (folder / "output").open("ab") as output, Path(os.devnull).open("rb") as nothing:
         files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}
         policy, env = Policy((str(folder / "project"),), block=("chmod *",)), {**os.environ, "WORD": "given"}
+        env |= variables
         return starter.start(policy, ["bash", "-c", line], cwd=str(folder / "project"), env=env, files=files)
 
 
@@ -187,6 +188,84 @@ UNLIKE = {
 }
 
 
+def test_after_two_lines_alike_the_next_one_takes_the_place_of_a_process_that_is_confined(
+    starter: WarmStarter, folder: Path
+) -> None:
+    waiting = alike(starter, folder)
+    start(starter, folder, "echo $$; touch ../outside made; exit 0").exit_code()
+
+    said = (folder / "output").read_text()
+    assert said.splitlines()[0] == str(waiting)
+    assert "hookline: refused to write" in said
+    assert (folder / "project" / "made").exists()
+    assert not (folder / "outside").exists()
+
+
+def test_what_changed_while_the_process_waited_counts(starter: WarmStarter, folder: Path) -> None:
+    """The folder is another one, and holds a secret; the old one is not the line's any more."""
+    alike(starter, folder)
+    (folder / "project").rename(folder / "old")
+    (folder / "project").mkdir()
+    (folder / "project" / ".env").write_text("told")
+    start(starter, folder, "touch made; touch ../old/late; cat .env").exit_code()
+
+    assert (folder / "project" / "made").exists()
+    assert not (folder / "old" / "late").exists()
+    said = (folder / "output").read_text()
+    assert "it holds secrets" in said
+    assert "told" not in said
+
+
+def test_a_secret_that_came_while_the_process_waited_is_not_read(starter: WarmStarter, folder: Path) -> None:
+    home = folder / "home"
+    home.mkdir()
+    alike(starter, folder, HOME=str(home))
+    (home / ".netrc").write_text("told")
+    start(starter, folder, "cat ~/.netrc; touch made", HOME=str(home)).exit_code()
+
+    assert (folder / "project" / "made").exists()
+    assert "told" not in (folder / "output").read_text()
+
+
+def test_a_process_that_was_killed_while_it_waited_is_done_without(starter: WarmStarter, folder: Path) -> None:
+    os.kill(alike(starter, folder), signal.SIGKILL)
+
+    assert start(starter, folder, "touch ../outside; touch made; exit 4").exit_code() == 4
+    assert (folder / "project" / "made").exists()
+    assert not (folder / "outside").exists()
+
+
+def test_a_line_that_cannot_be_understood_says_so_once(starter: WarmStarter, folder: Path) -> None:
+    alike(starter, folder)
+    with (folder / "output").open("wb") as output, Path(os.devnull).open("rb") as nothing:
+        files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}
+        policy = Policy((str(folder / "missing"),))
+        code = starter.start(policy, ["true"], cwd=str(folder), env=os.environ, files=files).exit_code()
+
+    assert code == 64
+    assert (folder / "output").read_text().count("does not exist") == 1
+    assert start(starter, folder, "exit 4").exit_code() == 4
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_a_line_unlike_those_that_its_crew_was_confined_for_is_held_to_its_own_policy(
+    starter: WarmStarter, folder: Path, kind: str
+) -> None:
+    policy, line, expected = UNLIKE[kind]
+    (folder / "secret").write_text("told")
+    alike(starter, folder)
+    with (folder / "output").open("wb") as output, Path(os.devnull).open("rb") as nothing:
+        files = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}
+        words = ["bash", "-c", f"{line}; touch project/made; : > ../outside"]
+        starter.start(policy, words, cwd=str(folder), env=os.environ, files=files).exit_code()
+    said = (folder / "output").read_text()
+
+    assert expected in said
+    assert "told" not in said
+    assert (folder / "project" / "made").exists() == (policy.write is None)
+    assert ("refused to write" in said) == (policy.write is not None)
+
+
 @pytest.mark.parametrize("kind", UNLIKE)
 def test_a_line_unlike_the_one_before_is_held_to_its_own_policy(starter: WarmStarter, folder: Path, kind: str) -> None:
     """What waits was made for another kind of line and, the second time, for this one."""
@@ -223,6 +302,14 @@ def children(pid: int) -> list[int]:
 def ended(line: WarmLine) -> WarmLine:
     line.exit_code()
     return line
+
+
+def alike(starter: WarmStarter, folder: Path, **variables: str) -> int:
+    """The process that waits to turn into the command of the next line, after two that were alike."""
+    next_crew(starter, ended(start(starter, folder, "true", **variables)))
+    _, supervisor = next_crew(starter, ended(start(starter, folder, "true", **variables)))
+    until(lambda: children(supervisor) != [])
+    return children(supervisor)[0]
 
 
 def next_crew(starter: WarmStarter, last: WarmLine) -> list[int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _socket
+import marshal
 import os
 import stat
 import struct
 import sys
 
+from hookline.core import template
 from hookline.core.paths import inside_any
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox import kernel, signals
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hookline.sandbox.egress import Egress
+
+    Order = tuple[list[str], dict[str, str], str, list[int], list[int]]
+    """A command, its environment, folder, limits and descriptors."""
 
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
@@ -153,6 +159,7 @@ def _times(folders: Iterable[str]) -> dict[str, int]:
     return {folder: os.stat(folder).st_mtime_ns for folder in folders}
 
 
+_MOST_FILES = 16
 LIMITED, FAILED, CANNOT_START, NOT_FOUND = 124, 125, 126, 127
 """Exit codes: a limit ended it; it could not be confined; it could not be started; there is no such program."""
 
@@ -169,7 +176,7 @@ class ConfinedLine:
 
     def __init__(
         self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
-        owner: int = -1, ahead: ReadRules | None = None, devices: PathRights | None = None,
+        owner: int = -1, before: ConfinedLine | None = None, hidden: HiddenPlaces | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy = policy
         self.argv: list[str] = argv
@@ -177,8 +184,9 @@ class ConfinedLine:
         self.room: WritableDirs = room
         self.owner: int = owner
         self.shown: dict[str, str] = {}
-        self._devices = devices
-        self.hidden: HiddenPlaces = hidden_places(policy, variables)
+        self.command: CommandProcess | None = None
+        self._confined: tuple[object, ...] = ()
+        self.hidden: HiddenPlaces = hidden or hidden_places(policy, variables)
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
             self.hidden.inside = []
@@ -186,7 +194,52 @@ class ConfinedLine:
             say("`/proc` and `/etc/passwd` can be read: this kernel is before 5.19")
         self.view = files_in_part(policy.read, variables.get("HOME") or "/")
         read = ReadRules(policy.read, self.hidden)
-        self.read: ReadRules = ahead if ahead is not None and ahead.fits(read) else read
+        self.read: ReadRules = before.read if before is not None and before.read.fits(read) else read
+
+    def confine_ahead(self) -> None:
+        """Confine this process, the supervisor, and one that waits to be told what to turn into, if lines like it can.
+
+        Not where the supervisor opens every file or a broker is needed: those are made for one line.
+        """
+        if self.policy.network == "hosts" or self.reads:
+            return
+        self._confined = self._facts()
+        try:
+            self.enter_rules()
+            self.command = CommandProcess(self, waits=True)
+            self.command.listener()
+        except (kernel.Unsupported, OSError):
+            return  # it is of no use for any line
+
+    @property
+    def confined(self) -> bool:
+        """Whether this process is held to this line's rules already."""
+        return bool(self._confined)
+
+    def hand_over(self, line: ConfinedLine, folder: str, limits: list[int], files: list[int]) -> bool:
+        """Have the process that waits turn into a line's command, if it is confined as that line has to be."""
+        fits = self._confined == line._facts() and self.read is line.read
+        order = (line.argv, line.environment, folder, limits, files)
+        if self.command is None or not fits or not self.command.start(order):
+            return False
+        line.command = self.command
+        return True
+
+    def _facts(self) -> tuple[object, ...]:
+        """What the rules depend on, but for reading: the policy, the places, and which files these are."""
+        places = [(path, *_identity(path)) for path in self.room.places]
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return self.kind(), places, self.reads, mask
+
+    def kind(self) -> dict[str, object]:
+        """The policy as it is for every call of an agent."""
+        calls = "".join(f"{folder}/call" for folder in self._notes())
+        return vars(self.policy) | {"call": calls, "tell_folder": ""}
+
+    def _notes(self) -> list[str]:
+        """The folder in which the supervisor notes what it refuses."""
+        return [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
 
     @property
     def reads(self) -> bool:
@@ -228,8 +281,7 @@ class ConfinedLine:
         rights = self.read.rights()
         self._around_proc = around(["/"], ["/proc"]) if self.view is not None else []
         if rights is not None:
-            notes = [os.path.dirname(os.path.realpath(self.policy.call))] if self.policy.call else []
-            rights.allow_writing([*self.room.places, "/proc", *notes])
+            rights.allow_writing([*self.room.places, "/proc", *self._notes()])
             kernel.no_new_privileges()
             rights.enforce()
 
@@ -240,18 +292,30 @@ class ConfinedLine:
             return None
         tcp = 0 if self.policy.network != "hosts" or version < TCP_SINCE else CONNECT_TCP
         viewed = self.view is not None
-        rights = None if tcp or viewed else self._devices
-        rights = rights or PathRights(version, reading=viewed, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
+        rights = PathRights(version, reading=viewed, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
         rights.allow_reading(self._around_proc)
         rights.allow_writing(self.room.places)
         return rights
 
 
-class CommandProcess:
-    """The process that turns into the command."""
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return 0, 0
+    return facts.st_dev, facts.st_ino
 
-    def __init__(self, line: ConfinedLine) -> None:
+
+class CommandProcess:
+    """The process that turns into the command, at once or, where it `waits`, when it is told to."""
+
+    def __init__(self, line: ConfinedLine, *, waits: bool = False) -> None:
         self._ready, ready = os.pipe()
+        self._orders: _socket.socket | None = None
+        orders: _socket.socket | None = None
+        if waits:
+            self._orders, orders = _socket.socketpair()
+        self._listener: list[int] = []
         self.problem: str | None = None
         supervisor = os.getpid()
         self.pid: int = os.fork()
@@ -259,20 +323,39 @@ class CommandProcess:
             os.close(self._ready)
             kernel.die_with_parent(signals.KILL)
             if os.getppid() == supervisor:
-                _become(line, ready)
+                _become(line, ready, orders)
             os._exit(FAILED)
         os.close(ready)
+        if orders is not None:
+            orders.close()
+
+    def start(self, order: Order) -> bool:
+        """Tell one that waits what to turn into; False if it cannot be."""
+        if self._orders is None or self._listener[:1] == [-1]:
+            return False
+        file = kernel.memory_file(marshal.dumps(order))
+        try:
+            template.send(self._orders, b".", [file, *order[-1]])
+            self._orders.close()
+        except OSError:
+            return False
+        finally:
+            os.close(file)
+        return True
 
     def listener(self) -> list[int]:
         """Where its calls arrive, once they are handed over, and the doors of its network; -1 if they cannot be."""
+        if self._listener:
+            return self._listener
         data = os.read(self._ready, 64)
         os.close(self._ready)
         try:
             numbers = struct.unpack(f"{len(data) // 4}i", data)
-            return [kernel.take_descriptor(self.pid, number) for number in numbers] or [-1]
+            self._listener = [kernel.take_descriptor(self.pid, number) for number in numbers] or [-1]
         except OSError as error:
             self.problem = error.strerror
-            return [-1]
+            self._listener = [-1]
+        return self._listener
 
     def end(self) -> int:
         """End it; its exit code if it has ended by itself, else a negative number."""
@@ -292,6 +375,19 @@ def candidates(program: str, environment: dict[str, str]) -> list[str]:
     """The paths at which a program may lie."""
     places = environment.get("PATH", "/usr/bin:/bin").split(":")
     return [program] if "/" in program else [f"{place or '.'}/{program}" for place in places]
+
+
+def use_limits(limits: list[int]) -> None:
+    """Have these limits of resources, soft and hard, from the first resource on."""
+    for which, (soft, hard) in enumerate(zip(limits[::2], limits[1::2], strict=True)):
+        kernel.limit(0, which, soft, hard)
+
+
+def place_descriptors(given: list[int], numbers: list[int]) -> None:
+    """Give descriptors the numbers that they have in the line."""
+    for fd, number in zip(given, numbers, strict=True):
+        os.dup2(fd, number)
+        os.close(fd)
 
 
 def _execute(argv: list[str], environment: dict[str, str]) -> None:
@@ -351,9 +447,23 @@ def _hand_over(line: ConfinedLine, network: str) -> int:
     return listener
 
 
-def _become(line: ConfinedLine, ready: int) -> None:
+def _order(channel: _socket.socket) -> tuple[list[str], dict[str, str]]:
+    """Wait for what to turn into, and take over its folder, limits and descriptors."""
+    data, descriptors = template.receive(channel, 1, _MOST_FILES)
+    if not data:
+        os._exit(FAILED)  # there will be no line
+    order, *given = descriptors
+    argv, environment, folder, limits, files = marshal.loads(template.read_file(order))  # noqa: S302 - the supervisor's
+    use_limits(limits)
+    kernel.close_all_but(*given)
+    place_descriptors(given, files)
+    os.chdir(folder)
+    return argv, environment
+
+
+def _become(line: ConfinedLine, ready: int, orders: _socket.socket | None) -> None:
     """Confine this process and turn it into the command; never comes back."""
-    program = line.argv[0]
+    program = line.argv[0] if line.argv else ""
     try:
         try:
             doors = _own_network(line)
@@ -367,10 +477,12 @@ def _become(line: ConfinedLine, ready: int) -> None:
         except (kernel.Unsupported, OSError) as error:
             say(kernel.why(error))
             os._exit(FAILED)
+        signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
+        argv, environment = (line.argv, line.environment) if orders is None else _order(orders)
+        program = argv[0]
         if not line.reads:
             _keep_sockets()
-        signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
-        _execute(line.argv, line.environment)
+        _execute(argv, environment)
     except FileNotFoundError:
         say(f"`{program}`: no such program")
         os._exit(NOT_FOUND)

@@ -350,6 +350,13 @@ def content(path: str) -> bytes:
         os.close(fd)
 
 
+def memory_file(data: bytes) -> int:
+    """An open file that has no name and holds some bytes."""
+    fd = os.memfd_create("hookline")
+    os.write(fd, data)
+    return fd
+
+
 class Memory:
     """What another process has in its memory."""
 

@@ -24,7 +24,9 @@ def help_text() -> str:
 
 
 class UsageError(Exception):
-    """The flags cannot be understood."""
+    """The flags cannot be understood, or what they ask for cannot be had."""
+
+    code = USAGE_ERROR
 
 
 def main(argv: list[str]) -> int:
@@ -38,12 +40,13 @@ def main(argv: list[str]) -> int:
         return report()
     if argv[0] == "--seatbelt":
         return _print_profile(argv[1:])
-    found = understood(argv)
-    if isinstance(found, int):
-        return found
+    try:
+        policy, command = understand(argv)
+    except UsageError as error:
+        return complain(error)
     from hookline.sandbox.run import run
 
-    return run(*found)
+    return run(policy, command)
 
 
 def _print_profile(flags: list[str]) -> int:
@@ -55,7 +58,7 @@ def _print_profile(flags: list[str]) -> int:
     try:
         policy = _policy(_read(flags))
     except UsageError as error:
-        return _fail(str(error), USAGE_ERROR)
+        return complain(error)
     hidden = hidden_places(policy, os.environ)
     writable = [*(policy.write or ()), os.environ.get("TMPDIR", "/private/tmp").rstrip("/")]
     protected = [*seatbelt.protected_expressions(), *(f"^{re.escape(path)}(/|$)" for path in policy.protect)]
@@ -63,21 +66,18 @@ def _print_profile(flags: list[str]) -> int:
     return 0
 
 
-def understood(argv: list[str]) -> tuple[Policy, list[str]] | int:
-    """The policy and the command that the flags ask for; the exit code where they cannot be had, once it is said why.
-
-    What cannot be confined never runs.
-    """
-    try:
-        policy, command = parse(argv)
-        policy = _with_recorded(policy)
-        command = _telling(policy, command)
-    except UsageError as error:
-        return _fail(str(error), USAGE_ERROR)
+def understand(argv: list[str]) -> tuple[Policy, list[str]]:
+    """The policy and the command that the flags ask for; what cannot be confined never runs."""
     from hookline.sandbox.check import missing
 
-    problem = missing(policy)
-    return _fail(problem, FAILED) if problem else (policy, command)
+    policy, command = parse(argv)
+    policy = _with_recorded(policy)
+    command = _telling(policy, command)
+    if problem := missing(policy):
+        error = UsageError(problem)
+        error.code = FAILED
+        raise error
+    return policy, command
 
 
 def _with_recorded(policy: Policy) -> Policy:
@@ -106,9 +106,10 @@ def _telling(policy: Policy, command: list[str]) -> list[str]:
     return ["bash", "-c", f'eval "$0" {fd}>&-; s=$?; pwd -P >&{fd}; exit $s', command[2]]
 
 
-def _fail(text: str, code: int) -> int:
-    os.write(2, f"hookline confine: {text}\n".encode("utf-8", "replace"))
-    return code
+def complain(error: Exception | None) -> int:
+    """Say what is wrong; the exit code."""
+    os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
+    return error.code if isinstance(error, UsageError) else FAILED
 
 
 def parse(argv: list[str]) -> tuple[Policy, list[str]]:

@@ -60,6 +60,12 @@ class Crew:
         os.close(status)
         os.close(life)
 
+    def leave(self) -> None:
+        """Let go of a supervisor that has ended before it had a line."""
+        os.waitpid(self._supervisor, 0)
+        os.close(self._status)
+        os.close(self._life)
+
     def wait(self, caller: int = -1) -> int:
         """The command's exit code; everything ends where the socket `caller` is closed before a byte came from it.
 
@@ -104,14 +110,15 @@ def _supervise(take: Take, status: int, life: int) -> int:
         return line
     try:
         egress = line.egress()
-        line.enter_rules()
+        if line.command is None:
+            line.enter_rules()
     except (kernel.Unsupported, OSError) as error:
         say(kernel.why(error))
         tell(status, FAILED)
         return FAILED
     # Memory that is written to after a fork is copied first; but modules are read while the command confines itself.
     early = _Watch(line, status, life, egress) if line.owner >= 0 else None
-    command = CommandProcess(line)
+    command = line.command or CommandProcess(line)
     watch = early or _Watch(line, status, life, egress)
     watch.follow(command.pid, line)
     listener, *doors = command.listener()
@@ -164,9 +171,7 @@ class _Watch:
         kept = (listener, ends)
         alive = True
         while alive:
-            ready = events.poll(_IDLE if not self._settled else self._limits.patience if self._limits else None)
-            if not ready:
-                self._settle(kept)
+            ready = self._wait(events, kept)
             if self._limits and (reached := self._limits.exceeded()):
                 say(f"the line was ended: {reached}")
                 self._end(LIMITED << 8)
@@ -189,6 +194,13 @@ class _Watch:
                     events.unregister(self._life)
         self._finish()
         return 0
+
+    def _wait(self, events: select.poll, kept: tuple[int, ...]) -> list[tuple[int, int]]:
+        """What there is to do; what can wait is done where nothing has been for a while."""
+        ready = events.poll(_IDLE if not self._settled else self._limits.patience if self._limits else None)
+        if not ready:
+            self._settle(kept)
+        return ready
 
     def _report_egress(self) -> bool:
         """Say what the broker refused; whether it is still there."""

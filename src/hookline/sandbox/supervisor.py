@@ -113,7 +113,9 @@ class ProgramStarts:
 
     def _traced_later(self, start: Start) -> Refusal | None:
         """Refuse what a pattern names where a debugger was let go that may not have attached yet."""
-        process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread) if self._traced else 0
+        if not self._traced:
+            return None
+        process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread)
         traced = (process, signals.started(process)) in self._traced
         if not traced or self._judge.names(start.path, start.opened) is None:
             return None

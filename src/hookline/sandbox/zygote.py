@@ -26,7 +26,7 @@ from hookline.sandbox import (
     supervisor,
 )
 from hookline.sandbox import filter as seccomp
-from hookline.sandbox.confined_line import SCOPED_SINCE, PathRights, ReadRules
+from hookline.sandbox.confined_line import SCOPED_SINCE
 from hookline.sandbox.judged_line import JudgedLine, Reporter
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.places import HiddenPlaces, WritableDirs
@@ -43,8 +43,13 @@ FREE = 10
 SETTLE = 0.05
 """Seconds after a line in which the next crew is not made yet: the line needs the processors more."""
 _STREAMS = 3
-_WATCHED = b"w"
-"""Says that the end of the process that waits for the exit code is the line's end, too."""
+_WATCHED, _OTHER = b"w", b"o"
+"""What a supervisor says: the end of the process that waits for the exit code is the line's end, too; or, it has
+confined itself for another line than the one that came."""
+_LINE = b"l"
+"""What a supervisor tells the template: how its line is confined."""
+_NO_REFERENCES = 2
+"""The version of `marshal` in which equal values are equal bytes."""
 _USUAL = Policy(("/",), block=("true *",))
 
 
@@ -67,23 +72,46 @@ def serve(descriptor: int) -> NoReturn:
 
 
 class _Crews(template.Template):
-    """Forks the crews; most lines are like the one before, so that the rules for what they read can be made ahead."""
+    """Forks the crews. Where a line was like the one before, the next one will be, too: its crew is confined ahead."""
 
     quiet = SETTLE
     last = b""
+    alike = False
+    noted = False
 
-    def taken(self, data: bytes, fds: list[int]) -> template.Run:
-        self.last = template.read_file(fds.pop())
-        return super().taken(data, fds)
+    def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
+        super().heard(kind, pid, data, [])
+        if kind == _LINE:
+            line = template.read_file(fds.pop())
+            self.last, self.alike = line, line == self.last
 
-    def read_rules(self) -> ReadRules | None:
-        """The rules for reading that the last line had, made for the next one; None for the first."""
+    def last_line(self) -> confined_line.ConfinedLine | None:
+        """The line before, without its command, for which the rules for reading are made; None before the first."""
         if not self.last:
             return None
-        read, outside, shown = marshal.loads(self.last)  # noqa: S302 - written by us
-        rules = ReadRules(read, HiddenPlaces(outside, [], shown))
-        rules.rights()
-        return rules
+        policy, hidden, room = marshal.loads(self.last)  # noqa: S302 - written by us
+        places = HiddenPlaces(*hidden)
+        line = confined_line.ConfinedLine(Policy(**policy), [], {}, WritableDirs(*room), hidden=places)
+        line.read.rights()
+        return line
+
+    def note_line(self, line: confined_line.ConfinedLine | None) -> None:
+        """Tell the template, once, how a line is confined, or that this is not known."""
+        if self.noted:
+            return
+        data = b""
+        if line is not None:
+            hidden, room = line.hidden, line.room
+            places = (hidden.outside, hidden.inside, hidden.shown)
+            where = (room.projects, room.temporary, room.caches, room.files)
+            data = marshal.dumps((line.kind(), places, where), _NO_REFERENCES)
+        file = kernel.memory_file(data)
+        self.note(_LINE, b"", file)
+        os.close(file)
+
+    def note(self, kind: bytes, data: bytes = b"", *fds: int) -> None:
+        with suppress(OSError):  # there will be no next line: what forks the crews was let go, or killed
+            super().note(kind, data, *fds)
 
     def close(self) -> None:
         super().close()
@@ -103,9 +131,13 @@ class _WaitingCrew:
         try:
             os.setsid()
             signals.default(signals.INT, signals.QUIT)
-            crew = run.Crew(self._take_or_report)
+            crew = run.Crew(self._take)
             self._keep(self._launcher)
             message, descriptors = template.receive(self._launcher, 1, FREE + 2)
+            if message == _OTHER:
+                crew.leave()
+                crew = self._crew_for(descriptors)
+                message, descriptors = template.receive(self._launcher, 1, FREE + 2)
             if message:
                 status, errors = descriptors
                 code = confined_line.FAILED
@@ -117,6 +149,17 @@ class _WaitingCrew:
                 run.tell(status, code)  # also where the supervisor has: what comes second is not read
             os._exit(code)
 
+    def _crew_for(self, descriptors: list[int]) -> run.Crew:
+        """Fork a supervisor that is held to nothing yet, for a line that has come."""
+        self._launcher.close()
+        self._launcher, self._to_launcher = _socket.socketpair()
+        self._crews.noted = True
+        crew = run.Crew(lambda: self._line(descriptors, None))
+        self._to_launcher.close()
+        for fd in descriptors:
+            os.close(fd)
+        return crew
+
     def _keep(self, *kept: _socket.socket) -> None:
         """Close what the other process of the crew uses, so that each sees when the other one has ended."""
         outer = (self._crews.requests, self._crews.to_template)
@@ -124,47 +167,56 @@ class _WaitingCrew:
             if one not in kept:
                 one.close()
 
-    def _take_or_report(self) -> confined_line.ConfinedLine | int:
-        try:
-            return self._take()
-        except OSError as error:
-            os.write(2, f"hookline confine: {error}\n".encode("utf-8", "replace"))
-            return confined_line.FAILED
-
     def _take(self) -> confined_line.ConfinedLine | int:
-        """Take the line from the owner, as the supervisor; an exit code if it cannot be started."""
+        """Take a line from the owner, as the supervisor; an exit code if it cannot be started."""
         self._keep(self._crews.requests, self._crews.to_template, self._to_launcher)
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != self._pid:
             os._exit(confined_line.FAILED)
+        before = self._crews.last_line()
         if not template.is_waiting(self._crews.requests):
+            if before is not None and self._crews.alike:
+                before.confine_ahead()
             _rehearse()
-        ahead, version = self._crews.read_rules(), kernel.landlock_version()
-        devices = PathRights(version, reading=False) if version else None
         descriptors = self._crews.next_request(1, FREE + 2)[1]
         kernel.die_with_parent(0)  # from here on the line has to be ended first
-        status, order, *given = descriptors
-        os.write(status, self._pid.to_bytes(4, "little"))
-        folder, words, variables, targets, *state = _read(order)
-        for fd, target in zip(given, targets, strict=True):  # where the line has them
-            os.dup2(fd, target)
-            os.close(fd)
+        os.write(descriptors[0], self._pid.to_bytes(4, "little"))
+        self._crews.note(template.TAKEN)
+        return self._line(descriptors, before)
+
+    def _line(
+        self, descriptors: list[int], before: confined_line.ConfinedLine | None
+    ) -> confined_line.ConfinedLine | int:
+        """The line that was asked for; one that is confined as the line before uses the command that waits."""
+        status, file, *given = descriptors
+        request = template.read_file(file)
+        folder, words, variables, targets, *state = marshal.loads(request)  # noqa: S302 - written by our owner
+        confined_line.place_descriptors(given, targets)  # where the line has them
+        limits: list[int] = []
         if state:  # by `launcher.c`, which knows bytes only
             folder, words = os.fsdecode(folder), [os.fsdecode(word) for word in words]
             variables = dict(os.fsdecode(pair).partition("=")[::2] for pair in variables)
-            _take_over(*state)
+            mask, *limits = struct.unpack(f"{len(state[0]) // 8}Q", state[0])
+            os.umask(mask)
+            confined_line.use_limits(limits)
         template.replace_environ([os.fsencode(f"{name}={value}") for name, value in variables.items()])
-        os.chdir(folder)
+        line, problem = None, None
+        try:
+            os.chdir(folder)
+            policy, argv = main.understand(words)
+            room = WritableDirs.make(policy)
+            line = confined_line.ConfinedLine(policy, argv, variables, room, owner=status, before=before)
+        except (main.UsageError, OSError) as error:
+            problem = error
+        self._crews.note_line(line)
+        if before is not None and before.confined:  # perhaps to rules under which this line cannot be understood
+            fits = line is not None and before.hand_over(line, folder, limits, targets)
+            if not fits:
+                template.send(self._to_launcher, _OTHER, [status, kernel.memory_file(request), *targets])
+                os._exit(0)
         template.send(self._to_launcher, _WATCHED if state else b".", [status, 2])
-        found = main.understood(words)
-        if isinstance(found, int):
-            return found
-        policy, argv = found
-        line = confined_line.ConfinedLine(
-            policy, argv, variables, WritableDirs.make(policy), owner=status, ahead=ahead, devices=devices
-        )
-        with suppress(ConnectionError):  # there will be no next line: what forks the crews was let go, or killed
-            self._crews.note(template.TAKEN, b"", _note(policy.read, line.hidden.outside, line.hidden.shown))
+        if line is None:
+            return main.complain(problem)
         gc.enable()
         return line
 
@@ -174,7 +226,7 @@ def _rehearse() -> None:
     for starts, reads in ((True, True), (True, False), (False, True), (False, False)):
         scoped = kernel.landlock_version() >= SCOPED_SINCE
         seccomp.program(kernel.machine(), scoped_signals=scoped, starts=starts, reads=reads)
-    main.understood([*_USUAL.arguments(), "--", "true"])
+    main.understand([*_USUAL.arguments(), "--", "true"])
     reporter = Reporter("")
     judge = supervisor.Supervisor(JudgedLine(_USUAL, WritablePlaces(["/"]), reporter), reporter)
     judge.look_around()
@@ -182,22 +234,3 @@ def _rehearse() -> None:
     words = kernel.buffer(struct.pack("QQ", addressof(path), 0))
     arguments = (addressof(path), addressof(words), addressof(words) + 8, 0, 0, 0)
     judge.judge("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments))
-
-
-def _note(*values: object) -> int:
-    fd = os.memfd_create("line")
-    os.write(fd, marshal.dumps(values))  # type: ignore[arg-type]  # texts and lists of them
-    return fd
-
-
-def _read(fd: int) -> tuple:  # type: ignore[type-arg]  # whatever was noted
-    value: tuple = marshal.loads(template.read_file(fd))  # type: ignore[type-arg]  # noqa: S302 - written by our owner or by us
-    return value
-
-
-def _take_over(state: bytes) -> None:
-    """Have the file mask and the limits of the process in whose place this one runs."""
-    mask, *limits = struct.unpack(f"{len(state) // 8}Q", state)
-    os.umask(mask)
-    for which, (soft, hard) in enumerate(zip(limits[::2], limits[1::2], strict=True)):
-        kernel.limit(0, which, soft, hard)
