@@ -42,11 +42,6 @@ class GuardedModel(Model):
         self._inner = inner
         self._inserted: WeakKeyDictionary[AgentRun, list[tuple[int, Any]]] = WeakKeyDictionary()
 
-    def belongs_to(self, asking: HookClient) -> bool:
-        """Whether these hooks speak through this model, or through one inside it."""
-        inner = self._inner
-        return self._asking is asking or (isinstance(inner, GuardedModel) and inner.belongs_to(asking))
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 

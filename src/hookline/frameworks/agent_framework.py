@@ -62,7 +62,7 @@ class _Runs(_Asks, framework.AgentMiddleware):
 
     async def _run(self, run: AgentRun, context: framework.AgentContext, call_next: Next) -> None:
         messages: list[framework.Message] = []
-        try:
+        async with run:
             while True:
                 with steps.inside(run):
                     await call_next()
@@ -71,10 +71,6 @@ class _Runs(_Asks, framework.AgentMiddleware):
                 if feedback is None:
                     break
                 context.messages = _continued(context, context.result, feedback)
-        except BaseException as error:
-            await run.end(error)
-            raise
-        await run.end()
         if run.stopped is not None:
             messages.append(_message("assistant", run.stopped))
         context.result.messages[:] = messages
@@ -83,7 +79,7 @@ class _Runs(_Asks, framework.AgentMiddleware):
         self, run: AgentRun, context: framework.AgentContext, call_next: Next
     ) -> AsyncIterator[framework.AgentResponseUpdate]:
         """The same for a run whose updates are consumed as they come."""
-        try:
+        async with run:
             feedback: str | None = ""
             while feedback is not None:
                 with steps.inside(run):
@@ -95,10 +91,6 @@ class _Runs(_Asks, framework.AgentMiddleware):
                 feedback = await run.finish(final.text)
                 if feedback is not None:
                     context.messages = _continued(context, final, feedback)
-        except BaseException as error:
-            await run.end(error)
-            raise
-        await run.end()
         if run.stopped is not None:
             yield _update(run.stopped)
 

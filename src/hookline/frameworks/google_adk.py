@@ -28,43 +28,6 @@ class _Invocation(HandoverRuns):
     prompt: str | None = None
 
 
-class _Invocations:
-    """The invocations that are going on, and their calls that have not returned."""
-
-    def __init__(self, asking: HookClient) -> None:
-        self._asking = asking
-        self._found: dict[str, _Invocation] = {}
-        self.calls = PendingCalls()  # by their context, which all callbacks of a call share
-
-    def of(self, context: Any) -> _Invocation:
-        """The invocation a context belongs to; one that resumes begins without a message."""
-        found = self._found.get(context.invocation_id)
-        if found is None:
-            run = self._asking.new_run(session_id=context.session.id)
-            found = self._found[context.invocation_id] = _Invocation(run)
-            task = asyncio.current_task()
-            if task is not None:  # ADK tells plugins nothing of a run that is cancelled
-                task.add_done_callback(partial(self._left, context.invocation_id))
-        return found
-
-    def run_of(self, context: Any) -> AgentRun:
-        """The run of the agent that a context belongs to."""
-        return self.of(context).run_of(context.agent_name)
-
-    def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
-        """The task of an invocation is over; what has not ended by then was cancelled."""
-        invocation = self.pop(invocation_id)
-        if invocation is not None:
-            invocation.run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
-
-    def pop(self, invocation_id: str) -> _Invocation | None:
-        """Forget an invocation that is over, and return it."""
-        invocation = self._found.pop(invocation_id, None)
-        if invocation is not None:
-            self.calls.forget([invocation.run, *invocation.agents.values()])
-        return invocation
-
-
 class HooklinePlugin(BasePlugin):
     """Sends prompts, tool calls and endings of a runner's agents through `hooks`.
 
@@ -77,8 +40,36 @@ class HooklinePlugin(BasePlugin):
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
         super().__init__(name=name)
         self._asking = HookClient(hooks, on_ask)
-        self._invocations = _Invocations(self._asking)
+        self._invocations: dict[str, _Invocation] = {}
+        self._calls = PendingCalls()  # by their context, which all callbacks of a call share
         self._last = _Last(self)
+
+    def _invocation(self, context: Any) -> _Invocation:
+        """The invocation a context belongs to; one that resumes begins without a message."""
+        found = self._invocations.get(context.invocation_id)
+        if found is None:
+            run = self._asking.new_run(session_id=context.session.id)
+            found = self._invocations[context.invocation_id] = _Invocation(run)
+            task = asyncio.current_task()
+            if task is not None:  # ADK tells plugins nothing of a run that is cancelled
+                task.add_done_callback(partial(self._left, context.invocation_id))
+        return found
+
+    def _run_of(self, context: Any) -> AgentRun:
+        return self._invocation(context).run_of(context.agent_name)
+
+    def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
+        """The task of an invocation is over; what has not ended by then was cancelled."""
+        invocation = self._pop(invocation_id)
+        if invocation is not None:
+            invocation.run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
+
+    def _pop(self, invocation_id: str) -> _Invocation | None:
+        """Forget an invocation that is over, and return it."""
+        invocation = self._invocations.pop(invocation_id, None)
+        if invocation is not None:
+            self._calls.forget([invocation.run, *invocation.agents.values()])
+        return invocation
 
     def _take_places(self, plugins: list[BasePlugin]) -> None:
         """First of all plugins, since one that answers keeps the others from hearing, and last before a tool runs."""
@@ -89,7 +80,7 @@ class HooklinePlugin(BasePlugin):
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation = self._invocations.of(invocation_context)
+        invocation = self._invocation(invocation_context)
         if not await self._admit(invocation, invocation_context, user_message):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
         notes = invocation.run.pop_notes()
@@ -106,7 +97,7 @@ class HooklinePlugin(BasePlugin):
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation, message = self._invocations.of(invocation_context), invocation_context.user_content
+        invocation, message = self._invocation(invocation_context), invocation_context.user_content
         run = invocation.run
         if run.stopped is None and message is not None and _text(message) != invocation.prompt:
             await self._admit(invocation, invocation_context, message)
@@ -119,13 +110,13 @@ class HooklinePlugin(BasePlugin):
         await self._end(invocation_context, error)
 
     async def _end(self, context: Any, error: Exception | None) -> None:
-        invocation = self._invocations.pop(context.invocation_id)
+        invocation = self._pop(context.invocation_id)
         if invocation is not None:
             await invocation.run.end(error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
-        invocation = self._invocations.of(callback_context)
+        invocation = self._invocation(callback_context)
         if not invocation.agents:
             invocation.agents[agent.name] = invocation.run
             invocation.run.agent_type = agent.name
@@ -136,7 +127,7 @@ class HooklinePlugin(BasePlugin):
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
-        invocation = self._invocations.of(callback_context)
+        invocation = self._invocation(callback_context)
         run = invocation.run_of(agent.name)
         stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
         if stops and await run.finish(None) is not None:
@@ -146,7 +137,7 @@ class HooklinePlugin(BasePlugin):
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
-        run = self._invocations.run_of(callback_context)
+        run = self._run_of(callback_context)
         if run.stopped is not None:
             return LlmResponse(content=_content("model", run.stopped))
         llm_request.contents = [part for content in llm_request.contents for part in _with_feedback(content)]
@@ -164,7 +155,7 @@ class HooklinePlugin(BasePlugin):
         parts = (llm_response.content.parts if llm_response.content else None) or []
         if not parts or llm_response.partial or any(part.function_call for part in parts):
             return None
-        run = self._invocations.run_of(callback_context)
+        run = self._run_of(callback_context)
         feedback = await run.finish(_text(llm_response.content))
         if feedback is None:
             return None
@@ -174,21 +165,21 @@ class HooklinePlugin(BasePlugin):
 
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
-        run = self._invocations.run_of(tool_context)
+        run = self._run_of(tool_context)
         call = await run.judge(tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:
             tool_args.clear()
             tool_args.update(call.arguments)
-        self._invocations.calls.enter(tool_context, call)
+        self._calls.enter(tool_context, call)
         return None
 
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
-        call = self._invocations.calls.leave(tool_context)
+        call = self._calls.leave(tool_context)
         if call is None:
             return None
         is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
@@ -205,7 +196,7 @@ class HooklinePlugin(BasePlugin):
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> dict[str, Any] | None:
-        if call := self._invocations.calls.leave(tool_context):
+        if call := self._calls.leave(tool_context):
             await call.raised(error)
         return None
 

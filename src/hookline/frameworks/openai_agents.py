@@ -71,11 +71,11 @@ class _Guard:
         """Put the gate for prompts first, and learn when the agent starts and ends, whatever it brings of its own."""
         if self._gate not in agent.input_guardrails:
             agent.input_guardrails = [self._gate, *agent.input_guardrails]
-        if not (isinstance(agent.hooks, _Hooks) and agent.hooks.tells(self)):
-            agent.hooks = _Hooks(self, agent.hooks)
+        if not self.guards(agent.hooks):
+            agent.hooks = self._marked(_Hooks(self, agent.hooks), agent.hooks)
 
     def guards(self, thing: Any) -> bool:
-        """Whether an agent, or the function behind a tool or a handoff, is one of ours."""
+        """Whether an agent, its hooks or model, or the function behind a tool or a handoff, is one of ours."""
         return self in getattr(thing, _GUARDS, ())
 
     def refresh(self, agent: Any) -> None:
@@ -86,9 +86,8 @@ class _Guard:
             if not isinstance(getattr(server, "custom_data_extractor", None), _McpResults):
                 server.custom_data_extractor = _McpResults(getattr(server, "custom_data_extractor", None))
         model = agent.model
-        is_ours = isinstance(model, GuardedModel) and model.belongs_to(self.asking)
-        if isinstance(model, agents.Model) and not is_ours:
-            agent.model = GuardedModel(self.asking, model)
+        if isinstance(model, agents.Model) and not self.guards(model):
+            agent.model = self._marked(GuardedModel(self.asking, model), model)
 
     def _handoff(self, handoff: Any) -> Any:
         if isinstance(handoff, agents.Agent):
@@ -125,9 +124,9 @@ class _Guard:
         invoke.__annotations__ = {"context": ToolContext}  # which the SDK reads at every call: texts it would compile
         return dataclasses.replace(tool, on_invoke_tool=self._marked(invoke, original))
 
-    def _marked(self, invoke: Any, original: Any) -> Any:
-        setattr(invoke, _GUARDS, (self, *getattr(original, _GUARDS, ())))
-        return invoke
+    def _marked(self, made: Any, original: Any) -> Any:
+        setattr(made, _GUARDS, (self, *getattr(original, _GUARDS, ())))
+        return made
 
     def record(self, context: Any) -> HandoverRuns:
         """The run a context belongs to.
@@ -155,7 +154,8 @@ class _Guard:
         run.agent_type = agent.name
         record.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
-        since = next((at for at in range(len(items), 0, -1) if not _is_user(items[at - 1])), 0)  # the model last spoke
+        said = [isinstance(item, dict) and item.get("role") == "user" for item in items]
+        since = next((at for at in range(len(items), 0, -1) if not said[at - 1]), 0)  # where the model last spoke
         prompt = "\n".join(steps.text_of(item["content"]) for item in items[since:])
         admitted = await run.begin(prompt, resumed=since > 0)
         if not admitted:
@@ -258,11 +258,6 @@ class _Hooks(agents.AgentHooks[Any]):
         self._guard = guard
         self._inner = inner if inner is not None else agents.AgentHooks()
 
-    def tells(self, guard: _Guard) -> bool:
-        """Whether this guard hears of it, here or further inside."""
-        inner = self._inner
-        return self._guard is guard or (isinstance(inner, _Hooks) and inner.tells(guard))
-
     async def on_start(self, context: Any, agent: Any) -> None:
         await self._guard.started(context, agent)
         await self._inner.on_start(context, agent)
@@ -282,7 +277,3 @@ def _arguments(raw: str) -> dict[str, Any]:
     except ValueError:
         value = raw
     return value if isinstance(value, dict) else {"input": value}
-
-
-def _is_user(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("role") == "user"

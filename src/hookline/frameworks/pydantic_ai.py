@@ -37,30 +37,6 @@ from pydantic_graph import End
 _FAILURES = (ModelRetry, ToolFailed, ToolRetryError, ToolFailedError, ValidationError)
 
 
-class _Calls:
-    """The calls of one run that hooks have let through, by their ids."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self._run = run
-        self.judged: dict[str, ToolCall] = {}
-
-    async def around(self, use_id: str, handler: Any, given: Any) -> Any:
-        try:
-            with steps.inside(self._run):
-                return await handler(given)
-        except _FAILURES as error:
-            await self.failed(use_id, error)
-            raise
-        finally:
-            self.judged.pop(use_id, None)
-
-    async def failed(self, use_id: str, error: Exception) -> None:
-        """Tell hooks of a tool that failed, once."""
-        call = self.judged.pop(use_id, None)
-        if call is not None:
-            await call.raised(error)
-
-
 class HooklineCapability(AbstractCapability[Any]):
     """Sends a pydantic-ai agent's prompts, tool calls and endings through `hooks`.
 
@@ -70,7 +46,7 @@ class HooklineCapability(AbstractCapability[Any]):
     """
 
     _run: AgentRun  # of the copy that `for_run` makes, which pydantic-ai calls before any hook
-    _calls: _Calls
+    _judged: dict[str, ToolCall]  # its calls that hooks have let through, by their ids
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
         self._asking = HookClient(hooks, on_ask)
@@ -84,7 +60,7 @@ class HooklineCapability(AbstractCapability[Any]):
         agent = ctx.agent.name if ctx.agent is not None else None
         run = self._asking.new_run(session_id=ctx.conversation_id or ctx.run_id, agent=agent)
         mine = copy.copy(self)
-        mine.__dict__.update(_run=run, _calls=_Calls(run))
+        mine.__dict__.update(_run=run, _judged={})
         return mine
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
@@ -93,13 +69,8 @@ class HooklineCapability(AbstractCapability[Any]):
         if not admitted and not _answers_text(ctx):
             await run.end()
             raise RunRefused(run.stopped or "")
-        try:
-            result = await handler()
-        except BaseException as error:
-            await run.end(None if isinstance(error, RunStopped) else error)
-            raise
-        await run.end()
-        return result
+        async with run:
+            return await handler()
 
     async def before_model_request(self, ctx: RunContext[Any], request_context: Any) -> Any:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
@@ -127,7 +98,23 @@ class HooklineCapability(AbstractCapability[Any]):
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
     ) -> Any:
-        return await self._calls.around(call.tool_call_id, handler, args)
+        return await self._around(call.tool_call_id, handler, args)
+
+    async def _around(self, use_id: str, handler: Any, given: Any) -> Any:
+        try:
+            with steps.inside(self._run):
+                return await handler(given)
+        except _FAILURES as error:
+            await self._failed(use_id, error)
+            raise
+        finally:
+            self._judged.pop(use_id, None)
+
+    async def _failed(self, use_id: str, error: Exception) -> None:
+        """Tell hooks of a tool that failed, once."""
+        call = self._judged.pop(use_id, None)
+        if call is not None:
+            await call.raised(error)
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
@@ -135,13 +122,13 @@ class HooklineCapability(AbstractCapability[Any]):
         judged = await self._run.judge(call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise SkipToolExecution(judged.refused)
-        self._calls.judged[call.tool_call_id] = judged
+        self._judged[call.tool_call_id] = judged
         return _validated(ctx, judged) if judged.rewritten else args
 
     async def after_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, result: Any
     ) -> Any:
-        judged = self._calls.judged.get(call.tool_call_id)
+        judged = self._judged.get(call.tool_call_id)
         if judged is None:
             return result
         own = result.return_value if isinstance(result, ToolReturn) else result
@@ -158,13 +145,13 @@ class HooklineCapability(AbstractCapability[Any]):
     async def on_tool_execute_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, error: Exception
     ) -> Any:
-        await self._calls.failed(call.tool_call_id, error)
+        await self._failed(call.tool_call_id, error)
         raise error
 
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
         if not output_context.has_function:
             return await handler(output)
-        return await self._calls.around(_output_id(output_context), handler, output)
+        return await self._around(_output_id(output_context), handler, output)
 
     async def before_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
         """An output function, which the model calls with its last answer, is judged like a tool, too."""
@@ -181,11 +168,11 @@ class HooklineCapability(AbstractCapability[Any]):
             raise RunStopped(run.stopped)
         if refused is not None:
             raise ModelRetry(refused)
-        self._calls.judged[use_id] = judged
+        self._judged[use_id] = judged
         return output
 
     async def after_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any) -> Any:
-        judged = self._calls.judged.get(_output_id(output_context)) if output_context.has_function else None
+        judged = self._judged.get(_output_id(output_context)) if output_context.has_function else None
         if judged is None:
             return output
         said = await judged.succeeded(output)
@@ -195,7 +182,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def on_output_process_error(
         self, ctx: RunContext[Any], *, output_context: Any, output: Any, error: Exception
     ) -> Any:
-        await self._calls.failed(_output_id(output_context), error)
+        await self._failed(_output_id(output_context), error)
         raise error
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -20,6 +20,7 @@ from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk, Resolution
 from hookline.core.engine.engine import Fires, ask_people, has_no_listeners
 from hookline.core.engine.loop_thread import run_sync
+from hookline.errors import RunStopped
 from hookline.events import (
     Event,
     PermissionRequest,
@@ -283,6 +284,13 @@ class AgentRun:
             await self.client.fire(StopFailure(**self.identity, error_details=details))
         if self.parent is None:
             await self.client.fire(SessionEnd(**self.identity, reason="other"))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """The run ends with the block; that a hook stopped it is not an error."""
+        await self.end(None if isinstance(error, RunStopped) and self.stopped is not None else error)
 
     def end_now(self, error: BaseException | None = None) -> None:
         """`end`, where nothing can be awaited."""

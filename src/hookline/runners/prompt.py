@@ -21,10 +21,9 @@ from hookline.core.wire.strict import check_object, check_text
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners.services import Question, ServiceRunner, missing
+from hookline.runners.services import Inspector, Judge, McpCaller, Question, ServiceRunner
 
-#: models like to put their JSON between marks
-_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)  # models like to put their JSON between marks
 _CONDITION = (
     "Look at the conversation above. Has this condition for stopping been met? Answer ok if it has; if not, say what "
     "is missing, and set `impossible` if it can never be met.\n\nCondition: "
@@ -46,12 +45,9 @@ class PromptRunner(ServiceRunner):
         """Ask once; an answer that cannot be understood is a failure."""
         action = hook.action
         assert isinstance(action, Prompt)
-        judge = self._services().judge
-        if judge is None:
-            raise missing("a model", "judge")
+        judge: Judge = self._service("judge", "a model")
         text = await judge(question(action, event))
-        answer = understand(text)
-        return RunnerResult(reply=consequence(answer, action, event), stdout=text)
+        return RunnerResult(reply=consequence(understand(text), action, event), stdout=text)
 
 
 class AgentRunner(ServiceRunner):
@@ -61,9 +57,7 @@ class AgentRunner(ServiceRunner):
         """Let the agent look; no answer is a failure."""
         action = hook.action
         assert isinstance(action, AgentCheck)
-        inspector = self._services().inspector
-        if inspector is None:
-            raise missing("an agent", "inspector")
+        inspector: Inspector = self._service("inspector", "an agent")
         answer = await inspector(question(action, event))
         if answer is None:
             raise HookFailed("got no answer from its agent")
@@ -122,15 +116,11 @@ class McpRunner(ServiceRunner):
         """Call the tool; a tool error or an unknown server is a failure."""
         action = hook.action
         assert isinstance(action, McpTool)
-        call = self._services().mcp
-        if call is None:
-            raise missing("MCP servers", "mcp")
-        arguments = filled(action.input, claude.event_object(event))
-        result = await call(action.server, action.tool, arguments)
+        call: McpCaller = self._service("mcp", "MCP servers")
+        result = await call(action.server, action.tool, filled(action.input, claude.event_object(event)))
         if result.is_error:
-            raise HookFailed(
-                f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}", stdout=result.text
-            )
+            why = f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}"
+            raise HookFailed(why, stdout=result.text)
         return RunnerResult(reply=_mcp_reply(result.text, hook, event), stdout=result.text)
 
 

@@ -55,11 +55,6 @@ class Services(msgspec.Struct):
     mcp: McpCaller | None = None
 
 
-def missing(what: str, kind: str) -> HookFailed:
-    """The failure of a hook whose host cannot do what it needs."""
-    return HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
-
-
 class ServiceRunner:
     """What runners have in common whose work the host does."""
 
@@ -67,3 +62,10 @@ class ServiceRunner:
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
+
+    def _service(self, kind: str, what: str) -> Any:
+        """What the host can do; a hook that needs what it cannot do fails."""
+        found = getattr(self._services(), kind)
+        if found is None:
+            raise HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
+        return found

@@ -149,22 +149,16 @@ def _problem(key: Id | None, response: httpx2.Response) -> Message:
 
 async def _bodies(response: httpx2.Response) -> AsyncIterator[bytes]:
     """The data of each event in a stream, or the one body; what is longer than a message may be is an error."""
-    is_stream = "event-stream" in response.headers.get("content-type", "")
-    pending, data = bytearray(), bytearray()
+    if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream":
+        async for event in httpx2.EventSource(response, max_event_size=wire.MOST_BYTES):
+            yield event.data.encode()
+        return
+    body = bytearray()
     async for chunk in response.aiter_bytes():
-        pending += chunk
-        if len(pending) + len(data) > wire.MOST_BYTES:
+        body += chunk
+        if len(body) > wire.MOST_BYTES:
             raise EventError(f"the server sent a message of more than {wire.MOST_BYTES} bytes")
-        *lines, rest = pending.split(b"\n") if is_stream and b"\n" in chunk else [pending]
-        for line in lines:
-            if line.startswith(b"data:"):
-                data += line[5:].rstrip(b"\r") + b"\n"
-            elif not line.strip() and data:
-                yield bytes(data)
-                data.clear()
-        pending = rest
-    if not is_stream:
-        yield bytes(pending)
+    yield bytes(body)
 
 
 def _header_parameters(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

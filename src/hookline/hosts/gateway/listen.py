@@ -209,13 +209,12 @@ class Listener:
 
     async def _session(self, message: Message, request: Request) -> tuple[str, ClientSession | None]:
         """The session that a message belongs to, and its name; one that initializes gets a new one."""
-        version = wire.meta_of(wire.params_of(message)).get(wire.VERSION) or request.headers.get(
-            "mcp-protocol-version", ""
-        )
-        given = request.headers.get("mcp-session-id", "")
+        headers, meta = request.headers, wire.meta_of(wire.params_of(message))
+        version = meta.get(wire.VERSION) or headers.get("mcp-protocol-version", "")
+        given = headers.get("mcp-session-id", "")
         is_shared = not given and str(version) >= _STATELESS_SINCE
         if is_shared:  # with one login, if it is the server that wants one
-            given = f" {request.headers.get('authorization', '')}"
+            given = f" {headers.get('authorization', '')}"
         elif message.get("method") == "initialize":
             given = os.urandom(16).hex()
         elif given not in self._sessions or given.startswith(" "):
@@ -223,7 +222,7 @@ class Listener:
         if given not in self._sessions:
             self._make_room()
             session = self._sessions[given] = ClientSession(is_shared=is_shared)
-            session.gateway = asyncio.ensure_future(self._connect(session.send, request.headers))
+            session.gateway = asyncio.ensure_future(self._connect(session.send, headers))
             try:
                 (await session.gateway).pump.add_done_callback(lambda _: self._end(given))
             except HooklineError:
