@@ -11,23 +11,12 @@ from operator import getitem
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from hookline import events
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.core.hooks.declare import make_hook
 from hookline.core.hooks.hook import Hook
-from hookline.events import (
-    Event,
-    PostModelCall,
-    PostToolUse,
-    PostToolUseFailure,
-    PreModelCall,
-    PreOutput,
-    PreToolUse,
-    SessionEnd,
-    SessionStart,
-    UserPromptSubmit,
-)
 from hookline.frameworks import require, steps
 from hookline.frameworks.steps import HookClient
 from hookline.replies import NOTHING, Decision, Reply, deny, replace_output, rewrite
@@ -72,7 +61,7 @@ def _wire(verdict: Verdict, *, approved: bool | None = None) -> dict[str, Any]:
     changed, output = verdict.reply.input, verdict.reply.output
     if changed is None and output == NOTHING.output:
         return {"decision": "allow", **noted}
-    is_whole = changed is not None or isinstance(verdict.event, PostToolUse)
+    is_whole = changed is not None or isinstance(verdict.event, events.PostToolUse)
     value = steps.plain(output if changed is None else changed)
     change = {"path": "$target" if is_whole else "$target.content", "value": value}
     return {"decision": "transform", "transform": change, **noted}
@@ -87,32 +76,34 @@ def _call(context: Any) -> dict[str, Any]:
     return {**_who(context), "tool_name": call["name"], "tool_input": call["args"], "tool_use_id": call["id"]}
 
 
-def _post_model(context: Any) -> Event:
+def _post_model(context: Any) -> events.Event:
     response = context["response"]
-    return PostModelCall(
+    return events.PostModelCall(
         **_who(context), model=context["model"]["id"], text=steps.text_of(response["content"]),
         tool_calls=response["tool_calls"], stop_reason=response["finish_reason"],
     )  # fmt: skip
 
 
-def _post_tool(context: Any) -> Event:
+def _post_tool(context: Any) -> events.Event:
     result = context["tool_result"]
     if result.get("is_error"):
-        return PostToolUseFailure(**_call(context), error=steps.text_of(result["value"]))
-    return PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
+        return events.PostToolUseFailure(**_call(context), error=steps.text_of(result["value"]))
+    return events.PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
 
 
-_EVENTS: dict[str, Callable[[Any], Event]] = {
-    "agent_startup": lambda context: SessionStart(**_who(context)),
-    "input": lambda context: UserPromptSubmit(**_who(context), prompt=steps.text_of(context["input"]["content"])),
-    "pre_model_call": lambda context: PreModelCall(
+_EVENTS: dict[str, Callable[[Any], events.Event]] = {
+    "agent_startup": lambda context: events.SessionStart(**_who(context)),
+    "input": lambda context: events.UserPromptSubmit(
+        **_who(context), prompt=steps.text_of(context["input"]["content"])
+    ),
+    "pre_model_call": lambda context: events.PreModelCall(
         **_who(context), model=context["model"]["id"], messages=context["messages"]
     ),
     "post_model_call": _post_model,
-    "pre_tool_call": lambda context: PreToolUse(**_call(context)),
+    "pre_tool_call": lambda context: events.PreToolUse(**_call(context)),
     "post_tool_call": _post_tool,
-    "output": lambda context: PreOutput(**_who(context), text=steps.text_of(context["output"]["content"])),
-    "agent_shutdown": lambda context: SessionEnd(**_who(context), reason="other"),
+    "output": lambda context: events.PreOutput(**_who(context), text=steps.text_of(context["output"]["content"])),
+    "agent_shutdown": lambda context: events.SessionEnd(**_who(context), reason="other"),
 }
 """What each interception point is as an event of ours."""
 
@@ -132,7 +123,7 @@ def _of_call(event: Any) -> dict[str, Any]:
 
 
 def _of_result(event: Any) -> dict[str, Any]:
-    failed = isinstance(event, PostToolUseFailure)
+    failed = isinstance(event, events.PostToolUseFailure)
     value = {"value": event.error, "is_error": True} if failed else {"value": steps.plain(event.tool_response)}
     return {**_of_call(event), "duration_ms": event.duration_ms, **value}
 
@@ -146,21 +137,21 @@ class _Point(NamedTuple):
     ends: bool = True  # whether the whole run ends if the step is denied
 
 
-_POINTS: dict[type[Event], _Point] = {
-    UserPromptSubmit: _Point(
+_POINTS: dict[type[events.Event], _Point] = {
+    events.UserPromptSubmit: _Point(
         "input", lambda event: {"content": event.prompt}, {("input", "content"): _cannot_rewrite("the input")}
     ),
-    PreModelCall: _Point(
+    events.PreModelCall: _Point(
         "pre_model_call", lambda event: {"model_id": event.model, "messages": steps.plain(event.messages)},
         {("messages",): _cannot_rewrite("the messages")},
     ),
-    PostModelCall: _Point("post_model_call", _of_answer, {
+    events.PostModelCall: _Point("post_model_call", _of_answer, {
         ("response", "tool_calls"): _cannot_rewrite("the model's tool calls"), ("response", "content"): replace_output,
     }),
-    PreToolUse: _Point("pre_tool_call", _of_call, {("tool_call", "args"): rewrite}, ends=False),
-    PostToolUse: _Point("post_tool_call", _of_result, {("tool_result", "value"): replace_output}, ends=False),
-    PostToolUseFailure: _Point("post_tool_call", _of_result, ends=False),
-    PreOutput: _Point("output", lambda event: {"content": event.text}, {("output", "content"): replace_output}),
+    events.PreToolUse: _Point("pre_tool_call", _of_call, {("tool_call", "args"): rewrite}, ends=False),
+    events.PostToolUse: _Point("post_tool_call", _of_result, {("tool_result", "value"): replace_output}, ends=False),
+    events.PostToolUseFailure: _Point("post_tool_call", _of_result, ends=False),
+    events.PreOutput: _Point("output", lambda event: {"content": event.text}, {("output", "content"): replace_output}),
 }  # fmt: skip
 
 
@@ -181,12 +172,12 @@ class Interceptions:
     @property
     def hooks(self) -> list[Hook]:
         """One hook per interception point."""
-        points: dict[type[Event], Any] = {SessionStart: self._start, **dict.fromkeys(_POINTS, self._step)}
-        points[SessionEnd] = self._end
+        points: dict[type[events.Event], Any] = {events.SessionStart: self._start, **dict.fromkeys(_POINTS, self._step)}
+        points[events.SessionEnd] = self._end
         last = partial(make_hook, priority=-1000, rejudge=False, timeout=_TIMEOUT)
         return [last([event], step, name=f"agent-hooks:{event.event_name}") for event, step in points.items()]
 
-    async def _start(self, event: SessionStart) -> Reply | None:
+    async def _start(self, event: events.SessionStart) -> Reply | None:
         self._builder = AgentContextBuilder(
             agent_id=self._agent_id, framework="hookline", session_id=event.session_id, agent_name=event.agent_type
         )
@@ -201,17 +192,17 @@ class Interceptions:
         verdict = record.verdict
         return deny(" ".join(filter(None, (verdict.reason, verdict.message))) or "denied by an interceptor")
 
-    async def _step(self, event: Event) -> Reply | None:
+    async def _step(self, event: events.Event) -> Reply | None:
         point = _POINTS[type(event)]
         context = getattr(self._builder, point.method)(**point.arguments(event))
         before = {path: steps.plain(reduce(getitem, path, context)) for path in point.changes}
         refused = await self._refusal(context, ends=point.ends)
         if refused is not None:  # a denied result never reaches the model
-            return replace_output(f"blocked: {refused.reason}") if isinstance(event, PostToolUse) else refused
+            return replace_output(f"blocked: {refused.reason}") if isinstance(event, events.PostToolUse) else refused
         after = {path: reduce(getitem, path, context) for path in point.changes}
         return next((reply(after[path]) for path, reply in point.changes.items() if after[path] != before[path]), None)
 
-    async def _end(self, event: SessionEnd) -> None:
+    async def _end(self, event: events.SessionEnd) -> None:
         if self._builder is not None:
             reason = "error" if self._blocked else "completed"
             await self.emitter.emit_unchecked(self._builder.agent_shutdown(reason=reason))

@@ -13,16 +13,8 @@ from hookline.frameworks.steps import AgentRun, HookClient, ToolCall
 require("pydantic-ai")
 
 from pydantic import ValidationError
-from pydantic_ai import ModelRequestNode, RunContext
+from pydantic_ai import ModelRequestNode, RunContext, exceptions
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.exceptions import (
-    ModelRetry,
-    SkipModelRequest,
-    SkipToolExecution,
-    ToolFailed,
-    ToolFailedError,
-    ToolRetryError,
-)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -34,7 +26,13 @@ from pydantic_ai.messages import (
 )
 from pydantic_graph import End
 
-_FAILURES = (ModelRetry, ToolFailed, ToolRetryError, ToolFailedError, ValidationError)
+_FAILURES = (
+    exceptions.ModelRetry,
+    exceptions.ToolFailed,
+    exceptions.ToolRetryError,
+    exceptions.ToolFailedError,
+    ValidationError,
+)
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -80,7 +78,7 @@ class HooklineCapability(AbstractCapability[Any]):
                 raise RunStopped(run.stopped)
             if run.refused:
                 _forget_prompt(ctx.messages)
-            raise SkipModelRequest(ModelResponse(parts=[TextPart(run.stopped)]))
+            raise exceptions.SkipModelRequest(ModelResponse(parts=[TextPart(run.stopped)]))
         notes = run.pop_notes()
         if notes:
             _add(ctx.messages, notes)
@@ -121,7 +119,7 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         judged = await self._run.judge(call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
-            raise SkipToolExecution(judged.refused)
+            raise exceptions.SkipToolExecution(judged.refused)
         self._judged[call.tool_call_id] = judged
         return _validated(ctx, judged) if judged.rewritten else args
 
@@ -167,7 +165,7 @@ class HooklineCapability(AbstractCapability[Any]):
         if run.stopped is not None:
             raise RunStopped(run.stopped)
         if refused is not None:
-            raise ModelRetry(refused)
+            raise exceptions.ModelRetry(refused)
         self._judged[use_id] = judged
         return output
 
@@ -234,7 +232,6 @@ def _validated(ctx: RunContext[Any], call: ToolCall) -> dict[str, Any]:
             call.arguments, allow_partial="off", context=ctx.validation_context
         )
     except ValidationError as problem:
-        raise SkipToolExecution(
-            f"`{call.name}` was denied: a hook's rewrite does not fit the tool: {problem}"
-        ) from None
+        why = f"`{call.name}` was denied: a hook's rewrite does not fit the tool: {problem}"
+        raise exceptions.SkipToolExecution(why) from None
     return checked

@@ -16,26 +16,12 @@ from uuid import uuid4
 
 import msgspec
 
+from hookline import events
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import OnAsk, Resolution
 from hookline.core.engine.engine import Fires, ask_people, has_no_listeners
 from hookline.core.engine.loop_thread import run_sync
 from hookline.errors import RunStopped
-from hookline.events import (
-    Event,
-    PermissionRequest,
-    PostToolUse,
-    PostToolUseFailure,
-    PreToolUse,
-    SessionEnd,
-    SessionStart,
-    Stop,
-    StopFailure,
-    SubagentStart,
-    SubagentStop,
-    UserPromptSubmit,
-    spec_of,
-)
 from hookline.events.base import FrozenDict, freeze, thaw
 from hookline.replies import NOTHING, Decision, Reply, deny
 
@@ -61,16 +47,16 @@ class HookClient:
         """A run that starts here and now: a subagent's if a tool of another run is being called."""
         return AgentRun(self, session_id=session_id, agent=agent, parent=current_run(self.hooks))
 
-    async def fire(self, event: Event) -> Verdict:
+    async def fire(self, event: events.Event) -> Verdict:
         """The verdict on one event; a gate whose hooks cannot be asked is closed."""
         try:
             return await self._verdict(event)
         except (Exception, SystemExit) as problem:
             log.exception("hooks on %s could not be asked", event.event_name)
             why = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
-            return Verdict(event, deny(why) if spec_of(event).gate else NOTHING)
+            return Verdict(event, deny(why) if events.spec_of(event).gate else NOTHING)
 
-    async def _verdict(self, event: Event) -> Verdict:
+    async def _verdict(self, event: events.Event) -> Verdict:
         return await self.hooks.fire(event)
 
     async def ask(self, verdict: Verdict) -> Resolution:
@@ -85,7 +71,7 @@ class HookClient:
 class SyncHookClient(HookClient):
     """The same for a caller that cannot await: nothing here waits, and so no step that asks this way does."""
 
-    async def _verdict(self, event: Event) -> Verdict:
+    async def _verdict(self, event: events.Event) -> Verdict:
         return self.hooks.fire_sync(event)
 
     async def ask(self, verdict: Verdict) -> Resolution:
@@ -227,7 +213,7 @@ class AgentRun:
         now, (around, within, _) = _current.get(), self._places
         _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
 
-    async def fire(self, kind: type[Event], **fields: Any) -> Verdict:
+    async def fire(self, kind: type[events.Event], **fields: Any) -> Verdict:
         """The verdict on an event of this run; the first hook that ends the run says why."""
         return self._heed(await self.client.fire(kind(**self.identity, **fields)))
 
@@ -244,13 +230,13 @@ class AgentRun:
         """
         has_begun, self.open = self.open, True
         if self.parent is not None:
-            return await self._admitted("The subagent", SubagentStart)
+            return await self._admitted("The subagent", events.SubagentStart)
         source = "resume" if resumed else "startup"
-        if not has_begun and not await self._admitted("The session", SessionStart, source=source, model=model):
+        if not has_begun and not await self._admitted("The session", events.SessionStart, source=source, model=model):
             return False
-        return await self._admitted("The prompt", UserPromptSubmit, prompt=text_of(prompt))
+        return await self._admitted("The prompt", events.UserPromptSubmit, prompt=text_of(prompt))
 
-    async def _admitted(self, what: str, kind: type[Event], **fields: Any) -> bool:
+    async def _admitted(self, what: str, kind: type[events.Event], **fields: Any) -> bool:
         verdict = await self.fire(kind, **fields)
         if verdict.blocked:
             self.refused = True
@@ -263,7 +249,7 @@ class AgentRun:
         self.finished = True
         if self.stopped is not None:
             return None
-        kind = Stop if self.parent is None else SubagentStop
+        kind = events.Stop if self.parent is None else events.SubagentStop
         verdict = await self.fire(kind, stop_hook_active=self.continued > 0, last_assistant_message=message)
         feedback = [*verdict.context]
         if verdict.keep_going:
@@ -281,9 +267,9 @@ class AgentRun:
         self.open = False
         if error is not None:
             details = f"{type(error).__name__}: {error}"
-            await self.client.fire(StopFailure(**self.identity, error_details=details))
+            await self.client.fire(events.StopFailure(**self.identity, error_details=details))
         if self.parent is None:
-            await self.client.fire(SessionEnd(**self.identity, reason="other"))
+            await self.client.fire(events.SessionEnd(**self.identity, reason="other"))
 
     async def __aenter__(self) -> Self:
         return self
@@ -303,7 +289,7 @@ class AgentRun:
         self.finished = False
         if self.stopped is not None:
             return ToolCall(self, name, given, id, refused=f"`{name}` was denied: {self.stopped}")
-        event = PreToolUse(  # for every call, so in the way that is quickest
+        event = events.PreToolUse(  # for every call, so in the way that is quickest
             session_id=self.session_id, cwd=self.cwd, prompt_id=self.prompt_id, agent_id=self.agent_id,
             agent_type=self.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
         )  # fmt: skip
@@ -324,7 +310,7 @@ class AgentRun:
 
     async def _approved(self, name: str, verdict: Verdict) -> tuple[str | None, dict[str, Any] | None]:
         """Why a call is not approved, if so, and its new input: PermissionRequest hooks decide, else `on_ask`."""
-        permission = await self.fire(PermissionRequest, tool_name=name, tool_input=verdict.input or {})
+        permission = await self.fire(events.PermissionRequest, tool_name=name, tool_input=verdict.input or {})
         is_open = permission.decision is Decision.PASS and not permission.stop
         answer = await self.client.ask(verdict) if is_open else permission.reply
         why, changed = verdict.reason or "a hook wants an approval", verdict.reply.input
@@ -356,20 +342,20 @@ class ToolCall(msgspec.Struct):
 
     async def succeeded(self, result: Any, output_of: Callable[[Any], Any] = plain) -> CallResult:
         """The tool returned; hooks may replace that, or add to it. `output_of` reads the framework's result."""
-        if has_no_listeners(self.run.hooks, PostToolUse):
+        if has_no_listeners(self.run.hooks, events.PostToolUse):
             return CallResult(notes=self.notes) if self.notes else _AS_IT_IS
-        return await self._told(PostToolUse, tool_response=plain(output_of(result)))
+        return await self._told(events.PostToolUse, tool_response=plain(output_of(result)))
 
     async def failed(self, error: BaseException | str) -> CallResult:
         """The tool raised, or answered with an error; hooks may add to what the model reads."""
         text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        return await self._told(PostToolUseFailure, error=text, is_interrupt=False)
+        return await self._told(events.PostToolUseFailure, error=text, is_interrupt=False)
 
     async def raised(self, error: BaseException) -> None:
         """The same where the framework itself tells the model: what hooks add goes into the next request."""
         self.run.notes += (await self.failed(error)).notes
 
-    async def _told(self, kind: type[Event], **fields: Any) -> CallResult:
+    async def _told(self, kind: type[events.Event], **fields: Any) -> CallResult:
         """What the model is told beside a result: objections first, then context."""
         call = {"tool_name": self.name, "tool_input": self.arguments, "tool_use_id": self.id}
         verdict = await self.run.fire(kind, **call, **fields, duration_ms=(perf_counter() - self.started) * 1000)

@@ -22,25 +22,12 @@ from typing import Any
 
 import msgspec
 
+from hookline import events
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.engine import Fires, ask_people
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import extra
-from hookline.events import (
-    Event,
-    PostCompact,
-    PostToolUse,
-    PostToolUseFailure,
-    PreCompact,
-    PreOutput,
-    PreToolUse,
-    SessionEnd,
-    SessionStart,
-    SubagentStart,
-    SubagentStop,
-    UserPromptSubmit,
-)  # fmt: skip
 from hookline.hosts.claude import CLAUDE
 from hookline.hosts.decode import calls_inside, knows_tool
 from hookline.replies import NOTHING, Decision, Reply
@@ -212,7 +199,7 @@ class Guardian:
         event = event_of(method, params)
         if event is None:
             return _decision(params, "allow")
-        governed = self._governed if isinstance(event, PreToolUse) else None
+        governed = self._governed if isinstance(event, events.PreToolUse) else None
         if governed is not None and not governed.fullmatch(event.tool_name or ""):
             return _decision(params, "deny", f"no one governs `{event.tool_name}`", reason_codes=["tool_unregistered"])
         verdict = self.hooks.fire_sync(event)
@@ -321,47 +308,51 @@ def _about_tool(params: Object, payload: Object) -> tuple[str, str]:
     return name, str(payload.get("execution_id") or params["request_id"])
 
 
-def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> PreToolUse:
+def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> events.PreToolUse:
     (name, use), given = _about_tool(params, payload), payload.get("arguments") or {}
     if not name:
         raise Refused(-32602, "a call of a tool without a name cannot be judged")
     values = {key: one.get("value", one) if isinstance(one, dict) else one for key, one in given.items()}
-    return PreToolUse(**who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use)
+    return events.PreToolUse(
+        **who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use
+    )
 
 
-def _result(who: Object, params: Object, payload: Object) -> Event:
+def _result(who: Object, params: Object, payload: Object) -> events.Event:
     name, use = _about_tool(params, payload)
     done = {**who, "tool_name": name or "unknown", "tool_input": {}, "tool_use_id": use}
     if payload.get("exit_status", "success") == "success":
-        return PostToolUse(**done, tool_response=payload.get("outputs"))
-    return PostToolUseFailure(**done, error=str(payload.get("outputs")))
+        return events.PostToolUse(**done, tool_response=payload.get("outputs"))
+    return events.PostToolUseFailure(**done, error=str(payload.get("outputs")))
 
 
 def _of_subagent(who: Object, payload: Object) -> Object:
     return {**who, "agent_id": str(payload.get("subagent_session_id", ""))}
 
 
-def _prompt(who: Object, _: Object, payload: Object) -> Event:
-    return UserPromptSubmit(**who, prompt=_text(payload.get("content")) or json.dumps(payload))
+def _prompt(who: Object, _: Object, payload: Object) -> events.Event:
+    return events.UserPromptSubmit(**who, prompt=_text(payload.get("content")) or json.dumps(payload))
 
 
-STEPS: dict[str, Callable[[Object, Object, Object], Event]] = {
-    "steps/sessionStart": lambda who, _, __: SessionStart(**who),
-    "steps/sessionEnd": lambda who, _, __: SessionEnd(**who, reason="other"),
+STEPS: dict[str, Callable[[Object, Object, Object], events.Event]] = {
+    "steps/sessionStart": lambda who, _, __: events.SessionStart(**who),
+    "steps/sessionEnd": lambda who, _, __: events.SessionEnd(**who, reason="other"),
     "steps/userMessage": _prompt,
     "steps/agentTrigger": _prompt,
     "steps/toolCallRequest": _call,
     "steps/toolCallResult": _result,
-    "steps/agentResponse": lambda who, _, payload: PreOutput(**who, text=_text(payload.get("content"))),
-    "steps/preCompact": lambda who, _, __: PreCompact(**who),
-    "steps/postCompact": lambda who, _, payload: PostCompact(**who, compact_summary=str(payload.get("summary", ""))),
-    "steps/subagentStart": lambda who, _, payload: SubagentStart(**_of_subagent(who, payload)),
-    "steps/subagentStop": lambda who, _, payload: SubagentStop(**_of_subagent(who, payload)),
+    "steps/agentResponse": lambda who, _, payload: events.PreOutput(**who, text=_text(payload.get("content"))),
+    "steps/preCompact": lambda who, _, __: events.PreCompact(**who),
+    "steps/postCompact": lambda who, _, payload: events.PostCompact(
+        **who, compact_summary=str(payload.get("summary", ""))
+    ),
+    "steps/subagentStart": lambda who, _, payload: events.SubagentStart(**_of_subagent(who, payload)),
+    "steps/subagentStop": lambda who, _, payload: events.SubagentStop(**_of_subagent(who, payload)),
 }
 """ACS's steps as our events; any other is a tool called `acs:STEP` or `mcp:METHOD`, but turns, which pass."""
 
 
-def event_of(method: str, params: Object) -> Event | None:
+def event_of(method: str, params: Object) -> events.Event | None:
     """The event that a step is; `None` where there is nothing to judge."""
     payload, meta = params["payload"], params["metadata"]
     who = {"session_id": meta["session_id"], "agent_id": str(meta.get("agent_id") or "")}
@@ -374,11 +365,11 @@ def event_of(method: str, params: Object) -> Event | None:
     if step in ("turnStart", "turnEnd"):
         return None
     name = f"mcp:{method.removeprefix('protocols/MCP/')}" if room == "protocols" else f"acs:{step}"
-    return PreToolUse(**who, tool_name=name, tool_input=payload, tool_use_id=params["request_id"])
+    return events.PreToolUse(**who, tool_name=name, tool_input=payload, tool_use_id=params["request_id"])
 
 
-def calls_in(event: Event) -> Iterator[PreToolUse]:
+def calls_in(event: events.Event) -> Iterator[events.PreToolUse]:
     """What a tool of an unknown name may do, told by what it is given: a shell line, a patch, a path."""
-    if isinstance(event, PreToolUse) and not knows_tool(CLAUDE, event.tool_name, event.tool_input):
+    if isinstance(event, events.PreToolUse) and not knows_tool(CLAUDE, event.tool_name, event.tool_input):
         for name, given in calls_inside(event.tool_name, event.tool_input):
             yield msgspec.structs.replace(event, tool_name=name, tool_input=given)

@@ -18,23 +18,11 @@ from typing import Any
 
 import msgspec
 
+from hookline import events
 from hookline.core.engine import Verdict
 from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.engine import FiresAsync, ask_people
 from hookline.display import block, one_line
-from hookline.events import (
-    Elicitation,
-    ElicitationResult,
-    Event,
-    PermissionRequest,
-    PostModelCall,
-    PostToolUse,
-    PostToolUseFailure,
-    PreModelCall,
-    PreToolUse,
-    SessionEnd,
-    SessionStart,
-)
 from hookline.events.base import thaw
 from hookline.hosts.answer import fails_closed, refusal, reply_for, within_rules
 from hookline.hosts.gateway import messages as wire
@@ -62,7 +50,7 @@ class Judge:
         self.ask_seconds: float = ask_seconds
         self._who: dict[str, Any] = {"session_id": f"mcp-{server}-{os.urandom(6).hex()}", "cwd": str(Path.cwd())}
 
-    async def __call__(self, kind: type[Event], /, **fields: Any) -> Reply:
+    async def __call__(self, kind: type[events.Event], /, **fields: Any) -> Reply:
         """The hooks' reply; what cannot be judged is denied, and where nothing can be prevented any more it raises."""
         event = kind(**self._who, **fields)
         try:
@@ -75,7 +63,7 @@ class Judge:
 
     async def ask_people(self, fields: dict[str, Any], reply: Reply) -> Reply | None:
         """The answer of a person who is asked elsewhere; `None` if there is no one."""
-        event = PreToolUse(**self._who, **fields)
+        event = events.PreToolUse(**self._who, **fields)
         seconds = answer_seconds.set(self.ask_seconds)
         try:
             verdict = Verdict(event, reply, chosen=getattr(self._hooks, "hooks", ()), known=())
@@ -84,7 +72,7 @@ class Judge:
             answer_seconds.reset(seconds)
         return said if isinstance(said, Reply) else None
 
-    async def tell(self, kind: type[SessionStart | SessionEnd]) -> None:
+    async def tell(self, kind: type[events.SessionStart | events.SessionEnd]) -> None:
         """Let the hooks know that the session begins or ends; one that fails then holds up nothing."""
         try:
             await self(kind)
@@ -160,13 +148,15 @@ class ServerQuestions:
         params = wire.params_of(message)
         if message.get("method") == _ELICIT:
             reply = await self._judge(
-                Elicitation, mcp_server_name=self._judge.server, message=str(params.get("message") or ""),
+                events.Elicitation, mcp_server_name=self._judge.server, message=str(params.get("message") or ""),
                 mode=str(params.get("mode") or "form"), url=params.get("url"),
                 requested_schema=params.get("requestedSchema"),
             )  # fmt: skip
             return _in_users_place(reply)
         if message.get("method") == _SAMPLE:
-            reply = await self._judge(PreModelCall, model=self._judge.server, messages=params.get("messages") or [])
+            reply = await self._judge(
+                events.PreModelCall, model=self._judge.server, messages=params.get("messages") or []
+            )
             return reply.reason or "denied" if reply.decision is Decision.DENY else None
         return None
 
@@ -174,11 +164,13 @@ class ServerQuestions:
         """What the server gets instead of the client's answer; `None` if that is to stay."""
         if method == _ELICIT:
             given = {"action": str(value.get("action") or "cancel"), "content": value.get("content")}
-            return _in_users_place(await self._judge(ElicitationResult, mcp_server_name=self._judge.server, **given))
+            return _in_users_place(
+                await self._judge(events.ElicitationResult, mcp_server_name=self._judge.server, **given)
+            )
         if method == _SAMPLE:
             content = value.get("content")
             text = str(content.get("text", "")) if isinstance(content, dict) else msgspec.json.encode(content).decode()
-            reply = await self._judge(PostModelCall, model=str(value.get("model", "")), text=text)
+            reply = await self._judge(events.PostModelCall, model=str(value.get("model", "")), text=text)
             if reply.decision is Decision.DENY:
                 return reply.reason or "denied"
             if reply.output is not msgspec.UNSET:
@@ -333,7 +325,7 @@ class CallJudge:
             return f"`{call.tool}` was denied: {objection}"
         host, event = self._host, self._about(call, call.arguments)
         call.by_host = host is not None and take(host.name, host.source, call.tool, call.arguments)
-        reply = NOTHING if call.by_host else await self._judge(PreToolUse, **event, tool_use_id=str(call.id))
+        reply = NOTHING if call.by_host else await self._judge(events.PreToolUse, **event, tool_use_id=str(call.id))
         if reply.decision in (Decision.DENY, Decision.DEFER):
             return "\n\n".join((f"`{call.tool}` was denied: {reply.reason or 'a hook denied it'}", *reply.context))
         if reply.input is not None:
@@ -356,7 +348,7 @@ class CallJudge:
         """Why an `ask` is refused, or the result that asks; `None` if it is approved."""
         why = reply.reason or "a hook wants an approval"
         if approved is None:
-            permission = await self._judge(PermissionRequest, **event)
+            permission = await self._judge(events.PermissionRequest, **event)
             if permission.decision is not Decision.PASS:
                 approved = permission.decision is Decision.ALLOW and permission.input is None
                 why = permission.reason or why
@@ -396,16 +388,16 @@ class CallJudge:
         if not isinstance(value, dict):
             failure = message.get("error")
             text = str(failure.get("message")) if isinstance(failure, dict) else "the server gave no result"
-            await self._judge(PostToolUseFailure, **event, error=text)
+            await self._judge(events.PostToolUseFailure, **event, error=text)
             return message if isinstance(failure, dict) else wire.error(id, wire.INTERNAL_ERROR, text)
         value = wire.strip_result(value)
         if call.by_host and self._host is not None and self._host.sees_results:
             return {**message, "result": wire.add_notes(value, call.notes)}
         if value.get("isError"):
             text = "\n".join(str(part["text"]) for part in value.get("content") or () if "text" in part)
-            reply = await self._judge(PostToolUseFailure, **event, error=text)
+            reply = await self._judge(events.PostToolUseFailure, **event, error=text)
         else:
-            reply = await self._judge(PostToolUse, **event, tool_response=value)
+            reply = await self._judge(events.PostToolUse, **event, tool_response=value)
         if reply.output is not msgspec.UNSET:
             value = wire.replace_result(value, thaw(reply.output), self._pins.schema(call.tool, "outputSchema"))
         objections = reply.reasons if reply.decision is Decision.DENY else ()
