@@ -240,7 +240,7 @@ async def test_a_hook_inside_a_hook_is_found_by_both_markers(monkeypatch: pytest
     process = await start_process(sh("echo up; sleep 60; true"))
     await until(lambda: process.output[process.child.stdout])  # a program that only begins has no environment yet
 
-    seen = [one for one in take_census().seen if one.pid == process.child.pid]
+    seen = [one for one in take_census() if one.pid == process.child.pid]
     task = asyncio.create_task(process.finish())
     await asyncio.sleep(0)
     task.cancel()

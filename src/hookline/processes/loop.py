@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -56,35 +55,31 @@ async def _chunks(source: int) -> AsyncIterator[bytes]:
     """What is read: when the loop says that there is something; by a thread, where the loop cannot tell (a file)."""
     loop = asyncio.get_running_loop()
     while True:
-        readable: asyncio.Future[None] = loop.create_future()
+        chunk: asyncio.Future[bytes] = loop.create_future()
         try:
-            loop.add_reader(source, _resolve, readable)
+            loop.add_reader(source, _read, chunk, source)
         except (PermissionError, NotImplementedError):
-            break
+            threading.Thread(target=_read_for, args=(chunk, source, loop), daemon=True).start()
         try:
-            await readable
+            data = await chunk
         finally:
-            loop.remove_reader(source)
-        if not (chunk := _chunk(source)):
+            with suppress(NotImplementedError):
+                loop.remove_reader(source)
+        if not data:
             return
-        yield chunk
-    queue: asyncio.Queue[bytes] = asyncio.Queue(64)
-
-    def read() -> None:
-        """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
-        with suppress(RuntimeError, CancelledError):  # the loop has ended before the lines did
-            while chunk := _chunk(source):
-                asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
-            asyncio.run_coroutine_threadsafe(queue.put(b""), loop).result()
-
-    threading.Thread(target=read, daemon=True).start()
-    while chunk := await queue.get():
-        yield chunk
+        yield data
 
 
-def _resolve(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _read(chunk: asyncio.Future[bytes], source: int) -> None:
+    if not chunk.done():
+        chunk.set_result(_chunk(source))
+
+
+def _read_for(chunk: asyncio.Future[bytes], source: int, loop: asyncio.AbstractEventLoop) -> None:
+    """Read the descriptor, not `sys.stdin`, whose lock would hold up the end of the program."""
+    data = _chunk(source)
+    with suppress(RuntimeError):  # the loop has ended before the lines did
+        loop.call_soon_threadsafe(_tell, chunk, data)
 
 
 def _chunk(source: int) -> bytes:
@@ -169,7 +164,7 @@ class ExitWatch:
             if self._pidfd is not None:
                 self._loop.remove_reader(self._pidfd)
                 os.close(self._pidfd)
-            _tell(self.ended, code)
+            _tell(self.ended, None if code == LOST else code)
         elif self._pidfd is None:
             self._from_now_on()
 
@@ -186,9 +181,9 @@ class ExitWatch:
     def _wait(self) -> None:
         code = self._process.wait()
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for it any more
-            self._loop.call_soon_threadsafe(_tell, self.ended, code)
+            self._loop.call_soon_threadsafe(_tell, self.ended, None if code == LOST else code)
 
 
-def _tell(ended: asyncio.Future[int | None], code: int) -> None:
-    if not ended.done():
-        ended.set_result(None if code == LOST else code)
+def _tell(waiting: asyncio.Future[T], result: T) -> None:
+    if not waiting.done():
+        waiting.set_result(result)

@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from hookline.processes.spawn import Child, ProcessSpec, Slot, slots, spawn
+from hookline.processes.spawn import Child, ProcessSpec, Slot, spawn
 from hookline.processes.tree import MARKER, Group, new_marker
 
 OUTPUT_LIMIT = 10_000_000
@@ -73,7 +73,7 @@ async def start_process(
 
     With `keep_stdin` more can be written to its `stdin` later. A caller that holds a `slot` need not wait for one.
     """
-    async with slots().hold() if slot is None else nullcontext(slot) as held:
+    async with Slot() if slot is None else nullcontext(slot) as held:
         marker = new_marker()
         child = await (launch or spawn)(mark(spec, marker))
         held.leave_with(child.exit)

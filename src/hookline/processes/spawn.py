@@ -12,10 +12,8 @@ import os
 import subprocess
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import msgspec
@@ -126,27 +124,9 @@ def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started
     return Started(pid)
 
 
-_ENCODED: dict[int, tuple[Mapping[str, str], list[bytes]]] = {}
-"""Read-only environments that were encoded before, by identity: as a rule the next program's is one of them."""
-_MOST_ENCODED = 64
-
-
 def entries_of(spec: ProcessSpec) -> list[bytes] | None:
     """The environment as the kernel wants it; None if it cannot be written so."""
-    if not isinstance(spec.env, MappingProxyType) or not spec.marker:
-        return _encoded(spec.environ())
-    known = _ENCODED.get(id(spec.env))
-    if known is None:
-        entries = _encoded({name: value for name, value in spec.env.items() if name != MARKER})
-        if entries is None:
-            return None
-        if len(_ENCODED) >= _MOST_ENCODED:
-            _ENCODED.clear()
-        known = _ENCODED[id(spec.env)] = spec.env, entries
-    return [*known[1], in_bytes(f"{MARKER}={spec.marker}")]
-
-
-def _encoded(env: Mapping[str, str]) -> list[bytes] | None:
+    env = spec.environ()
     entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
     return entries if len(entries) == len(env) and "=" not in "".join(env) else None
 
@@ -232,63 +212,25 @@ PARALLEL_STARTS = min(8, os.cpu_count() or 1)
 """Programs that may be starting at once: more of them stall the event loop and finish no sooner."""
 
 
-class Slots(msgspec.Struct):
-    """A bound on programs that are starting; one that turns out to be no short one gives its slot back.
+class Slot:
+    """One of the slots, held from before the start until the program has ended or has proved to be long-lived.
 
     No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
     """
 
-    free: int = PARALLEL_STARTS
-    started: bool = False
-    waiting: deque[asyncio.Future[None]] = msgspec.field(default_factory=deque)
-
-    def hold(self) -> Slot:
-        return Slot(self)
-
-    async def take(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self.free > 0 and not self.started:
-            self._start(loop)
-            return
-        turn: asyncio.Future[None] = loop.create_future()
-        self.waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give()
-            raise
-
-    def give(self) -> None:
-        self.free += 1
-        self._admit()
-
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.free -= 1
-        self.started = True
-        loop.call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        self.started = False
-        self._admit()
-
-    def _admit(self) -> None:
-        while self.waiting and self.free > 0 and not self.started:
-            turn = self.waiting.popleft()
-            if not turn.done():
-                self._start(turn.get_loop())
-                turn.set_result(None)
-
-
-class Slot:
-    """One slot, held from before the start until the program has ended or has proved to be long-lived."""
-
-    def __init__(self, slots: Slots) -> None:
-        self.slots = slots
+    def __init__(self) -> None:
+        free = asyncio.BoundedSemaphore(PARALLEL_STARTS), asyncio.Lock()
+        self._free, self._turn = _SLOTS.setdefault(asyncio.get_running_loop(), free)
         self.given: bool = False
 
     async def __aenter__(self) -> Self:
-        await self.slots.take()
+        await self._free.acquire()
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            self.give()
+            raise
+        asyncio.get_running_loop().call_soon(self._turn.release)
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
@@ -301,12 +243,9 @@ class Slot:
     def give(self) -> None:
         if not self.given:
             self.given = True
-            self.slots.give()
+            self._free.release()
 
 
-_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Slots] = weakref.WeakKeyDictionary()
-
-
-def slots() -> Slots:
-    """The slots of the running event loop."""
-    return _SLOTS.setdefault(asyncio.get_running_loop(), Slots())
+_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[asyncio.BoundedSemaphore, asyncio.Lock]] = (
+    weakref.WeakKeyDictionary()
+)

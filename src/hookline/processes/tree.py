@@ -61,11 +61,15 @@ class Group(msgspec.Struct, frozen=True):
             await asyncio.sleep(POLL)
 
     async def _members(self, known: frozenset[_Life]) -> list[_ProcessEntry]:
+        """The processes that belong to the run, or were known to, and their descendants."""
         if _SCAN is None:  # without /proc the group is all that can be seen
             alive = _group_exists(self.leader)
             return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
         census = await _CENSUS.setdefault(asyncio.get_running_loop(), _SharedCensus()).take()
-        return census.members(self.leader, self.marker, known)
+        found = {one.pid: one for one in census if one.belongs(self.leader, self.marker) or one.life in known}
+        while more := [one for one in census if one.parent in found and one.pid not in found]:
+            found |= {one.pid: one for one in more}
+        return list(found.values())
 
     def _signal(self, members: list[_ProcessEntry], number: int, exit: asyncio.Future[int | None]) -> None:
         """Signal the group and those outside it; an id without members may be someone else's by now and is spared."""
@@ -125,24 +129,11 @@ class _ProcessEntry(msgspec.Struct, frozen=True):
         return leader in (self.group, self.session) or marker in self.markers
 
 
-class Census(msgspec.Struct, frozen=True):
-    """The live processes of this user at one moment; those that have ended and wait to be reaped do not count."""
-
-    seen: tuple[_ProcessEntry, ...] = ()
-
-    def members(self, leader: int, marker: str, known: frozenset[_Life] = frozenset()) -> list[_ProcessEntry]:
-        """The processes that belong to a run, or were known to, and their descendants."""
-        found = {one.pid: one for one in self.seen if one.belongs(leader, marker) or one.life in known}
-        while more := [one for one in self.seen if one.parent in found and one.pid not in found]:
-            found |= {one.pid: one for one in more}
-        return list(found.values())
-
-
-def take_census() -> Census:
-    """Look at every process there is."""
+def take_census() -> tuple[_ProcessEntry, ...]:
+    """The live processes of this user; those that have ended and wait to be reaped do not count."""
     me = str(os.getpid())
     names = (name for name in os.listdir("/proc") if name.isdigit() and name != me)
-    return Census(tuple(seen for name in names if (seen := _look_at(name)) is not None))
+    return tuple(seen for name in names if (seen := _look_at(name)) is not None)
 
 
 def _look_at(pid: str) -> _ProcessEntry | None:
@@ -177,35 +168,24 @@ def _markers(pid: str) -> tuple[str, ...]:
 _SCAN = take_census if os.path.isdir("/proc/self") else None
 
 
-class _SharedCensus(msgspec.Struct):
+class _SharedCensus:
     """One look serves all who asked before it began; it is taken in a thread, for it costs milliseconds."""
 
-    waiting: list[asyncio.Future[Census]] = msgspec.field(default_factory=list)
-    looking: asyncio.Task[None] | None = None
+    def __init__(self) -> None:
+        self.running: asyncio.Task[tuple[_ProcessEntry, ...]] | None = None
+        self.next: asyncio.Task[tuple[_ProcessEntry, ...]] | None = None
 
-    async def take(self) -> Census:
-        answer: asyncio.Future[Census] = asyncio.get_running_loop().create_future()
-        self.waiting.append(answer)
-        if self.looking is None or self.looking.done():
-            self.looking = asyncio.create_task(self._look())
-        return await answer
+    async def take(self) -> tuple[_ProcessEntry, ...]:
+        if self.next is None:
+            self.next = asyncio.create_task(self._look())
+        return await asyncio.shield(self.next)
 
-    async def _look(self) -> None:
+    async def _look(self) -> tuple[_ProcessEntry, ...]:
         assert _SCAN is not None
-        while self.waiting:
-            asking, self.waiting = self.waiting, []
-            try:
-                census = await asyncio.to_thread(_SCAN)
-            except BaseException as error:
-                for answer in asking + self.waiting:
-                    if not answer.done():
-                        answer.set_exception(
-                            error if isinstance(error, Exception) else RuntimeError("the look around was cut short")
-                        )
-                raise
-            for answer in asking:
-                if not answer.done():
-                    answer.set_result(census)
+        if self.running is not None:
+            await asyncio.wait((self.running,))
+        self.running, self.next = self.next, None
+        return await asyncio.to_thread(_SCAN)
 
 
 _CENSUS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedCensus] = weakref.WeakKeyDictionary()

@@ -20,7 +20,7 @@ from hookline.core.wire.dialects import dialect
 from hookline.errors import HookFailed, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
 from hookline.processes.pipes import OUTPUT_LIMIT, Process, ProcessResult, Stream, start_process
-from hookline.processes.spawn import ProcessSpec, leave_running, not_started, slots, spawn
+from hookline.processes.spawn import ProcessSpec, Slot, leave_running, not_started, spawn
 from hookline.replies import Reply, background, deny
 from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
 from hookline.runners.persistent import Persistent
@@ -163,7 +163,7 @@ class _CommandRun:
         return self._answer(finished)
 
     async def _start(self, env_file: Path | None) -> Process:
-        async with slots().hold() as slot:  # first of all: a hundred that get ready at once would hold the loop up
+        async with Slot() as slot:  # first of all: a hundred that get ready at once would hold the loop up
             spec = self._spec(env_file)
             self.check_again = _check_seal(self.action, self.event)
             spec, self.kept = _with_hashed_script(spec, self.action, self.event)
