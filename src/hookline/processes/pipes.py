@@ -96,7 +96,6 @@ class ProgramInput:
     def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
         self._fd, self._loop = fd, loop
         self._pending = memoryview(b"")
-        self._waiting = False
         self.stays = False
         """Whether more may follow once everything is written."""
 
@@ -110,25 +109,19 @@ class ProgramInput:
             while self._pending:
                 self._pending = self._pending[os.write(self._fd, self._pending) :]
         except BlockingIOError:
-            self._waiting = True
             self._loop.add_writer(self._fd, self._go_on)
             return
         except OSError:  # it does not want to read: its right (FACTS.md §6, `run_nostdin`)
             self.close()
             return
         if self.stays:
-            self._stop_waiting()
+            self._loop.remove_writer(self._fd)
         else:
             self.close()
 
-    def _stop_waiting(self) -> None:
-        if self._waiting:
-            self._waiting = False
-            self._loop.remove_writer(self._fd)
-
     def close(self) -> None:
         if self._fd >= 0:
-            self._stop_waiting()
+            self._loop.remove_writer(self._fd)
             os.close(self._fd)
             self._fd = -1
 
@@ -146,16 +139,14 @@ class ProgramOutput:
         self.on_output = on_output
         self.kept: dict[int, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
         self.open: dict[int, Stream] = {child.stdout: "stdout", child.stderr: "stderr"}
+        self.wanted: bool = True
         self._changed, self._overflow = changed, overflow
         self._loop = asyncio.get_running_loop()
-        self._listening: set[int] = set()
 
     def listen(self, *fds: int) -> None:
         """Have the loop tell of these streams, or of all."""
         for fd in fds or tuple(self.open):
-            if fd not in self._listening:
-                self._listening.add(fd)
-                self._loop.add_reader(fd, self.read, fd)
+            self._loop.add_reader(fd, self.read, fd)
 
     def read(self, fd: int) -> None:
         """Take what a stream has; at its end, look at the other one, too."""
@@ -172,7 +163,7 @@ class ProgramOutput:
                     self.read(other)
                 self._changed()
                 return
-            if not self._keep(fd, data):
+            if self.wanted and not self._keep(fd, data):
                 return
 
     def _keep(self, fd: int, data: bytes) -> bool:
@@ -194,27 +185,14 @@ class ProgramOutput:
 
     def discard(self) -> None:
         """Throw away what is still printed, so that a full pipe cannot keep the program from ending."""
-        self.on_output = None
-        for fd in tuple(self.open):
-            self._listening.add(fd)
-            self._loop.add_reader(fd, self._discard, fd)
-
-    def _discard(self, fd: int) -> None:
-        try:
-            if os.read(fd, READ_SIZE):
-                return
-        except BlockingIOError:
-            return
-        except OSError:
-            pass
-        self.close(fd)
+        self.wanted = False
+        self.listen()
 
     def close(self, *fds: int) -> None:
         """Hear no more of these streams, or of any."""
         for fd in fds or tuple(self.open):
             if self.open.pop(fd, None) is not None:
-                if fd in self._listening:
-                    self._loop.remove_reader(fd)
+                self._loop.remove_reader(fd)
                 os.close(fd)
 
 
