@@ -1,14 +1,12 @@
 """What an administrator does at a hub that runs: policies, machines, and how they stand; for the console, too."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -70,21 +68,19 @@ class HubFolder:
 class Administrator:
     """A connection to a running hub, with the keys in its folder."""
 
-    def __init__(self, folder: HubFolder, client: Client) -> None:
+    def __init__(self, folder: HubFolder, client: "Client") -> None:
         self.folder = folder
         self.js: JetStreamContext = wire.patient_jetstream(client)
         self._client = client
 
     @classmethod
-    async def connect(cls, path: Path) -> Administrator:
+    async def connect(cls, path: Path) -> Self:
         folder = HubFolder(path)
         return cls(folder, await wire.connect(folder.address().url, seed=folder.seed_path, name="hookline-admin"))
 
     async def close(self) -> None:
         with contextlib.suppress(Exception):
             await self._client.close()
-
-    # -- machines ------------------------------------------------------------------------------------------------
 
     def token(self, hours: float) -> str:
         """The command that enrols one machine."""
@@ -128,8 +124,6 @@ class Administrator:
             self.folder.registry.members(), await self.statuses(), rollout=await self.rollout(), records=records,
             breaks=ledger.problems(), now=datetime.now(UTC),
         )  # fmt: skip
-
-    # -- policy --------------------------------------------------------------------------------------------------
 
     async def rollout(self) -> Rollout | None:
         return await wire.read_rollout(self.js)
@@ -185,9 +179,6 @@ class Administrator:
         bucket = await self.js.key_value(wire.POLICY_BUCKET)
         await bucket.put(wire.TARGET, msgspec.json.encode(wanted))
         await self._client.publish(wire.ANNOUNCE, str(wanted.version).encode())
-
-
-# -- the fleet for the console: its machines and its rollouts, as the hub sees them ------------------------------------
 
 
 class FleetPages:

@@ -173,9 +173,6 @@ def _check_name(name: str) -> None:
         raise FleetError(f"`{name}`: this name is taken by the bundle itself; rename the file")
 
 
-# -- in the hub's bucket ---------------------------------------------------------------------------------------------
-
-
 class _About(msgspec.Struct, frozen=True):
     """What the bucket says about an object."""
 

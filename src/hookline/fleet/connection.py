@@ -1,7 +1,5 @@
 """NATS: connections with our keys, errors that say what to do, the names on the wire, and a server for who has none."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno
@@ -51,7 +49,7 @@ async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def read_rollout(js: JetStreamContext) -> Rollout | None:
+async def read_rollout(js: "JetStreamContext") -> Rollout | None:
     """The rollout that is under way or was the last."""
     from nats.js.errors import KeyNotFoundError
 
@@ -73,7 +71,7 @@ async def connect(
     on_back: Callable[[], Awaitable[None]] | None = None,
     on_problem: Callable[[str], None] | None = None,
     **more: Any,
-) -> Client:
+) -> "Client":
     """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
     with extra("a fleet", "fleet"), _without_package("aiohttp"):  # it takes as long to import as NATS itself
         from nats.aio.client import Client
@@ -157,7 +155,7 @@ _PAUSE = 0.05
 T = TypeVar("T")
 
 
-def patient_jetstream(client: Client) -> JetStreamContext:
+def patient_jetstream(client: "Client") -> "JetStreamContext":
     """JetStream, asked once more: a server that reads its list of users again does not answer for a moment.
 
     A request without an answer has changed nothing, so it may be sent again.
@@ -181,8 +179,6 @@ async def _answered(ask: Callable[..., Awaitable[T]], *args: Any, **options: Any
                 raise
         await asyncio.sleep(_PAUSE)
 
-
-# -- names on the wire: one table, so that what a machine may do can be written down exactly --------------------------
 
 AUDIT_STREAM = "HOOKLINE_AUDIT"
 POLICY_BUCKET = "hookline_policy"
@@ -229,8 +225,6 @@ def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
 JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
 """What a machine may do that has only a token: ask to be enrolled."""
 
-
-# -- a server with JetStream: found on PATH or brought by the `fleet` extra --------------------------------------------
 
 PORT = 4222
 MOST_PAYLOAD = 1 << 20

@@ -172,9 +172,6 @@ def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:
     return make_hook(gates, run, name=name)
 
 
-# -- the user's hooks under the policy --------------------------------------------------------------------------------
-
-
 class GovernedHooks(Hooks):
     """The user's set `own` under the hooks that `policy` gives, which is asked at every event.
 

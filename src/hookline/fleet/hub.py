@@ -5,8 +5,6 @@ others. A block that cannot be taken is put aside and reported; a machine that s
 its share, or whose key two computers use, is cut off and reported.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -109,7 +107,7 @@ class Hub:
         return self._admin
 
     @property
-    def js(self) -> JetStreamContext:
+    def js(self) -> "JetStreamContext":
         return self.admin.js
 
     async def _provision(self) -> None:
@@ -132,8 +130,6 @@ class Hub:
         statuses.allow_rollup_hdrs = False  # one machine's message could remove what all others have said
         statuses.max_msg_size = MOST_STATUS
         await self.js.update_stream(statuses)
-
-    # -- machines ------------------------------------------------------------------------------------------------
 
     async def _enrol(self, message: Any) -> None:
         try:
@@ -192,9 +188,6 @@ class Hub:
             self.server.reload()
 
 
-# -- the audit stream, mirrored ----------------------------------------------------------------------------------------
-
-
 class Instances:
     """Which process speaks for each machine, in the order of what they say: one that ended never comes back."""
 
@@ -219,7 +212,7 @@ class Mirroring:
     """Follows the audit stream into the ledger."""
 
     def __init__(
-        self, folder: HubFolder, js: Callable[[], JetStreamContext], *, on_cut_off: Callable[[], None], quota: int
+        self, folder: HubFolder, js: "Callable[[], JetStreamContext]", *, on_cut_off: Callable[[], None], quota: int
     ) -> None:
         self._folder, self._js, self._on_cut_off, self._quota = folder, js, on_cut_off, quota
         self._keys: dict[str, str] = {}
@@ -281,8 +274,6 @@ class Mirroring:
                 if (last.seq or 0) < start and ends is not None and not self._folder.ledger.mirror(machine).holds(ends):
                     found.append(machine)
         return found
-
-    # -- one block -----------------------------------------------------------------------------------------------
 
     async def take(self, message: Any) -> None:
         """Put a block into its machine's mirror, or aside; only a disk that is full, or worse, is raised."""

@@ -3,8 +3,6 @@
 It runs beside the agents, never in their way: what they do is judged with what is on this machine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -156,11 +154,9 @@ class Leaf:
                 await client.close()
 
     @property
-    def _js(self) -> JetStreamContext:
+    def _js(self) -> "JetStreamContext":
         assert self._client is not None
         return self._client.jetstream()
-
-    # -- audit out -----------------------------------------------------------------------------------------------
 
     async def _audit_loop(self) -> None:
         if not self.enrolment.audit:
@@ -211,8 +207,6 @@ class Leaf:
         line = (last.data or b"").splitlines(keepends=True)[-1:]
         return (link_of(line[0]) if line else None) or Link(), last.seq or 0
 
-    # -- policy in -----------------------------------------------------------------------------------------------
-
     async def _policy_loop(self) -> None:
         while True:
             self._changed.clear()
@@ -262,8 +256,6 @@ class Leaf:
             raise FleetError("; ".join(problems[:3]))
         await asyncio.to_thread(self.machine.put_in_force, bundle)
 
-    # -- how it stands -------------------------------------------------------------------------------------------
-
     async def report(self) -> Status:
         status = await asyncio.to_thread(self.status)
         await asyncio.to_thread(self._sign_log)
@@ -287,9 +279,6 @@ class Leaf:
             policy=self.machine.version_in_force(), refused=self._refused[1], audit_seq=self._sent.seq,
             checkpoint=self._checkpoint, instance=self._instance, hosts=self._hosts(),
         )  # fmt: skip
-
-
-# -- which agents are on this machine, hooked or not, proven or not ----------------------------------------------------
 
 
 def agents() -> list[dict[str, Any]]:

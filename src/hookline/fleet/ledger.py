@@ -4,8 +4,6 @@ The mirror of a machine is an audit log like any other: `hookline audit verify`,
 A block is written, put on the disk, and only then acknowledged to the stream; one that comes again changes nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -271,9 +269,6 @@ def widened(rollout: Rollout, share: float = 1.0) -> Rollout:
     return msgspec.structs.replace(rollout, share=max(rollout.share, share))
 
 
-# -- what a machine tells the hub, every half minute and whenever something changed ------------------------------------
-
-
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's word on itself."""
 
@@ -305,9 +300,6 @@ def read_status(machine: str, data: bytes, received: datetime | None) -> Status 
     if status.machine != machine or said.tzinfo is None:
         return None
     return msgspec.structs.replace(status, received=received.isoformat(timespec="milliseconds") if received else "")
-
-
-# -- how the fleet stands: one row per machine, and everything that is wrong, in words ---------------------------------
 
 
 class MachineRow(msgspec.Struct, frozen=True, kw_only=True):

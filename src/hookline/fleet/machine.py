@@ -65,8 +65,6 @@ class Machine:
         self.seed_path: Path = self.folder / "machine.seed"
         self.contact: Contact = Contact(self.folder)
 
-    # -- who it is -----------------------------------------------------------------------------------------------
-
     @property
     def enrolled(self) -> bool:
         """Whether this machine belongs to a fleet: one look at one file."""
@@ -85,8 +83,6 @@ class Machine:
             raise FleetError("this machine is in no fleet; run `hookline fleet join URL --token TOKEN`") from None
         except (OSError, msgspec.DecodeError) as problem:
             raise FleetError(f"{path}: {problem}; run `hookline fleet join` again") from None
-
-    # -- policy --------------------------------------------------------------------------------------------------
 
     def current(self) -> Current | None:
         """The policy in force, if there ever was one; a `FleetError` if there was and it is gone."""

@@ -123,9 +123,6 @@ def _encode(payload: bytes) -> str:
     return base64.b32encode(payload + struct.pack("<H", binascii.crc_hqx(payload, 0))).decode().rstrip("=")
 
 
-# -- the list of machines ------------------------------------------------------------------------------------------
-
-
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One machine."""
 

@@ -1,7 +1,5 @@
 """The smallest policy that would have asked less, from what was recorded: from calls that ran, never refused ones."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter, defaultdict
@@ -158,9 +156,6 @@ def _rows(calls: Iterable[Evidence]) -> Iterator[Row]:
             yield part, [join(cwd, base) for base in bases], len(seen), max(seen)
 
 
-# -- folders that were only looked at ----------------------------------------------------------------------------------
-
-
 def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> list[str]:
     """Folders outside the project in which commands only read, seen with `least` different paths each."""
     anywhere = WorkingFolders(folders.cwd, ("/",), folders.home)
@@ -220,9 +215,6 @@ def _shown(path: str, folders: WorkingFolders) -> str:
     if inside(path, folders.cwd):
         return path[len(folders.cwd) + 1 :] or "."
     return f"~{path[len(folders.home) :]}" if inside(path, folders.home) else path
-
-
-# -- rules -------------------------------------------------------------------------------------------------------------
 
 
 def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> Iterator[CommandRule]:
@@ -413,9 +405,6 @@ def _secret_files(project: str, ran: Iterable[Evidence]) -> tuple[str, ...]:
     named = {os.path.basename(str(value)) for call in ran for value in call.given.values()}  # noqa: PTH119 - a text
     found = (path.name for pattern in _SECRET_FILES for path in Path(project).glob(pattern))
     return tuple(sorted({name for name in found if name not in named}))
-
-
-# -- what must not be allowed ------------------------------------------------------------------------------------------
 
 
 def _without_attacks(

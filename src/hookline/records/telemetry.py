@@ -305,9 +305,6 @@ class _Collector:
         yield from (decisions, failures, seconds, verdicts, tool_seconds, errors, calls)
 
 
-# -- OpenTelemetry -----------------------------------------------------------------------------------------------------
-
-
 class OpenTelemetry:
     """An observer that traces: `hooks.observe(OpenTelemetry())` uses the global providers.
 
@@ -342,8 +339,6 @@ class OpenTelemetry:
         """End the spans of calls whose end was never told."""
         with self._lock:
             self._end_unfinished(list(self._open))
-
-    # -- spans ---------------------------------------------------------------------------------------------------
 
     def _spans(self, verdict: Verdict) -> None:
         event = verdict.event

@@ -477,7 +477,7 @@ def test_a_slow_disk_makes_the_agent_wait_instead_of_filling_the_memory(
     log = AuditLog(tmp_path / "audit.jsonl", redact=str)
     for number in range(500):
         log(Verdict(bash(str(number)), NOTHING))
-        assert log._batches._queue.qsize() <= 51
+        assert len(log._batches._waiting) <= 51
     log.close()
 
     assert [line["input"]["command"] for line in lines(log.file.path)] == [str(n) for n in range(500)]

@@ -167,9 +167,6 @@ async def _connected(limit: float) -> socket.socket:
         raise Unreachable("the inbox belongs to a process that is confined differently")
 
 
-# -- what people are told unasked -------------------------------------------------------------------------------------
-
-
 async def alert(kind: str, title: str, text: str) -> None:
     """Tell the people of `approvals`, if its `alerts` are on; the same `kind` is not told again for a while."""
     try:
@@ -191,9 +188,6 @@ async def report(verdict: Verdict) -> None:
         await alert(
             "denied", "", f"the last one: {verdict.event.tool_name or verdict.event.event_name}: {verdict.reason}"
         )
-
-
-# -- the settings ------------------------------------------------------------------------------------------------------
 
 
 class SecretFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

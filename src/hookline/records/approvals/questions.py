@@ -129,8 +129,6 @@ class Questions:
         for one in self._restored():
             self._add(one)
 
-    # -- asking --------------------------------------------------------------------------------------------------
-
     def ask(self, new: AskedQuestion, seconds: float) -> tuple[AskedQuestion, bool]:
         """The open question about this very call, and whether it is a new one."""
         for one in self.recent():
@@ -165,8 +163,6 @@ class Questions:
     def _grant(self, one: AskedQuestion) -> Grant:
         return Grant(id=one.id, by=one.by, key=one.key, call=one.call, issued=one.at, expires=one.until)
 
-    # -- answering -----------------------------------------------------------------------------------------------
-
     def answer(self, id: str, *, yes: bool, by: str, how: str) -> str:
         """Count an answer; why not, if it does not count."""
         one = self.get(id)
@@ -189,8 +185,6 @@ class Questions:
         expected = self.token(one or AskedQuestion(id=id, call=AskedCall(event="")), person)
         return one if hmac.compare_digest(token.encode(), expected.encode()) and one is not None else None
 
-    # -- looking -------------------------------------------------------------------------------------------------
-
     def get(self, id: str) -> AskedQuestion | None:
         one = self._all.get(id)
         if one is None or one.state not in ("open", "yes"):
@@ -206,8 +200,6 @@ class Questions:
             if self.get(name) and one.state not in ("open", "yes") and now - one.until > KEPT_SECONDS:
                 del self._all[name], self._ends[name]
         return sorted(self._all.values(), key=lambda one: one.made)
-
-    # -- keeping -------------------------------------------------------------------------------------------------
 
     def _add(self, one: AskedQuestion) -> None:
         self._all[one.id] = one

@@ -3,8 +3,6 @@
 It has the only key. Answers over the socket count only from processes that no agent is seen above (`find_agent`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import difflib
@@ -194,8 +192,6 @@ class InboxServer:
             writer.close()
             self._used = time.monotonic()
 
-    # -- what may be asked of it -----------------------------------------------------------------------------------
-
     async def _ask(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         new = msgspec.convert(body["question"], AskedQuestion)
         late = self.questions.take(new.call)
@@ -290,9 +286,6 @@ async def serve(folder: Path, fd: int, find_agent: Callable[[int], str]) -> None
         await InboxServer(folder, find_agent).run(socket.socket(fileno=fd), ended)
     finally:
         loop.remove_reader(0)
-
-
-# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 class _Request(NamedTuple):
@@ -391,9 +384,6 @@ async def _read_request(reader: asyncio.StreamReader) -> _Request:
         raise ValueError("a body too long")
     address = urlsplit(target)
     return _Request(method, address.path, dict(parse_qsl(address.query)), headers, await reader.readexactly(length))
-
-
-# -- a question as people see it: what would run, and why it is asked -------------------------------------------------
 
 
 def shown(one: AskedQuestion) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Ways to people. Each only carries a link: what is asked is on the page, and only there it is answered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -120,9 +118,6 @@ _SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = MappingProxyType({
     inbox.MailChannel: _mail, inbox.NtfyChannel: _ntfy, SlackChannel: _slack, inbox.AppriseChannel: _apprise,
     inbox.ProgramChannel: _program,
 })  # fmt: skip
-
-
-# -- Slack's Socket Mode: the link goes to the person who presses the button, if it is theirs -------------------------
 
 
 log: logging.Logger = logging.getLogger("hookline.approvals")

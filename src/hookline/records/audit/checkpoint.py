@@ -143,17 +143,11 @@ def _fits(text: str, kind: int, public: bytes, signature: bytes) -> bool:
     return holds(public, text.encode(), signature)
 
 
-# -- DSSE --------------------------------------------------------------------------------------------------------------
-
-
 def dsse_envelope(payload: bytes, key: SigningKey, key_name: str, kind: str = IN_TOTO) -> dict[str, Any]:
     """A payload in a DSSE envelope."""
     signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
     signature = {"keyid": key_name, "sig": base64.b64encode(key.sign(signed)).decode()}
     return {"payloadType": kind, "payload": base64.b64encode(payload).decode(), "signatures": [signature]}
-
-
-# -- the log as a tree ------------------------------------------------------------------------------------------------
 
 
 class TreeHead(msgspec.Struct, frozen=True):
@@ -297,8 +291,6 @@ class Checkpoints(LogTree):
         except OSError as problem:
             raise AuditError(f"{problem.filename or self.log}: no checkpoint: {problem.strerror}") from None
         return note
-
-    # -- proofs --------------------------------------------------------------------------------------------------
 
     def proof_of(self, record: int) -> dict[str, Any]:
         """That a record is in the log that the newest checkpoint is over, with all that a verifier needs."""

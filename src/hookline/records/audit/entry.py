@@ -44,9 +44,6 @@ IDENTITIES = ("input_identity", "enforced_identity")
 Redactor = Callable[[str], str]
 
 
-# -- when the verdict is made ----------------------------------------------------------------------------------------
-
-
 def kept(verdict: Verdict) -> dict[str, Any]:
     """A copy of what the event was about, so that it cannot change before it is written."""
     event = verdict.event
@@ -90,9 +87,6 @@ def _plain(value: Any) -> Any:
     except Exception:  # noqa: BLE001 - an object of the user's own may do anything when looked at
         return f"<{type(value).__name__}>"
     return found if isinstance(found, (str, dict, list, int, float, bool)) else repr(found)
-
-
-# -- later -----------------------------------------------------------------------------------------------------------
 
 
 def record(

@@ -3,8 +3,6 @@
 What has no place of its own there is kept as it was written, so nothing is lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -84,7 +82,6 @@ def columns(record: Record, machine: str = "") -> Record:
     }
 
 
-# -- OCSF 1.8.0: each event validates against the schema of its class and profiles ------------------------------------
 #
 # A shell line is a Process Activity, another tool an API Activity, a session or a subagent an Authentication, and
 # everything else an Application Lifecycle; what was not simply let through is a Detection Finding besides.
@@ -177,8 +174,6 @@ def _step(record: Record) -> str:
     return str(record.get("tool_use_id") or str(record.get("hash") or "")[:32] or record.get("seq") or "unknown")
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
-
 FORMATS: dict[str, Callable[[Record, str], Iterator[Record]]] = {
     "otel": lambda record, machine: iter((otlp(record, machine),)),
     "ocsf": ocsf,
@@ -203,9 +198,6 @@ def _value(value: object) -> Record:
     if isinstance(value, int):
         return {"intValue": str(value)}
     return {"stringValue": str(value)}
-
-
-# -- Parquet ---------------------------------------------------------------------------------------------------------
 
 
 def write_parquet(path: Path, records: Iterable[tuple[str, Record]]) -> int:

@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
@@ -121,8 +120,6 @@ class AuditLog:
         self._finalizer: Any = None
         self._batches = _BatchWriter(self._write, self._finish_at_exit, lambda: bool(self._unwritten))
 
-    # -- on the agent's path -------------------------------------------------------------------------------------
-
     def __call__(self, notice: Notice) -> Reply | None:
         """Take a verdict; anything else is passed over."""
         if not isinstance(notice, Verdict):
@@ -144,8 +141,6 @@ class AuditLog:
         if self.error is None or self._on_error == "warn":
             return None
         return stop(f"the audit log cannot be written, so the agent must not go on: {self.error}")
-
-    # -- writing -------------------------------------------------------------------------------------------------
 
     def _finish_at_exit(self) -> None:
         """Write what waits before the process ends, also where `multiprocessing` ends it, which knows no `atexit`."""
@@ -216,8 +211,6 @@ class AuditLog:
                 **self._labels(),
             }
 
-    # -- making sure ---------------------------------------------------------------------------------------------
-
     def flush(self, timeout: float = _FLUSH_SECONDS) -> bool:
         """Wait until everything so far is written; `False` if it could not be, or took too long."""
         if self._sync == "batch" and self._batches.busy:
@@ -260,84 +253,63 @@ class _BatchWriter:
         self, write: Callable[[list[_Entry]], None], on_start: Callable[[], None], is_behind: Callable[[], bool]
     ) -> None:
         self._write, self._on_start, self._is_behind = write, on_start, is_behind
-        self._queue: SimpleQueue[_Entry | threading.Event | None] = SimpleQueue()
-        self._hurry = threading.Event()
-        self._starting = threading.Lock()
+        self._changed = threading.Condition()
+        self._waiting: list[_Entry] = []
+        self._asked = self._done = 0  # how often it was asked to hand everything on, and had when it did that
+        self._ending = False
         self._thread: threading.Thread | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether there is a thread, or something that waits for one."""
-        return self._thread is not None or not self._queue.empty()
+        return self._thread is not None
 
     def put(self, entry: _Entry) -> None:
-        self._enqueue(entry)
-        if self._queue.qsize() > _MOST_WAITING:
+        with self._changed:
+            self._waiting.append(entry)
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
+            starts = self._thread is None
+            if starts:
+                self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
+                self._thread.start()
+        if starts:
+            self._on_start()
+        if len(self._waiting) > _MOST_WAITING:
             self.flush(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything so far has been handed on; `False` if that took too long."""
-        mark = threading.Event()
-        self._enqueue(mark)
-        self._hurry.set()
-        return mark.wait(timeout)
+        with self._changed:
+            self._asked = wanted = self._asked + 1
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._done >= wanted or self._thread is None, timeout)
 
     def stop(self, timeout: float) -> None:
         """End the thread once it has handed everything on; the next entry starts another."""
-        thread = self._thread
+        with self._changed:
+            thread, self._ending = self._thread, self._thread is not None
+            self._changed.notify_all()
         if thread is not None:
-            self._queue.put(None)
-            self._hurry.set()
             thread.join(timeout)
 
-    def _enqueue(self, entry: _Entry | threading.Event) -> None:
-        self._queue.put(entry)
-        if self._thread is None:
-            self._start()
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is not None:
-                return
-            self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
-            self._thread.start()
-        self._on_start()
-
     def _run(self) -> None:
-        while True:
-            try:
-                first = self._queue.get(timeout=_RETRY_SECONDS if self._is_behind() else None)
-            except Empty:
-                self._write([])
-                continue
-            self._hurry.wait(_BATCH_SECONDS)
-            self._hurry.clear()
-            if self._write_queue(first):
-                with self._starting:
-                    self._thread = None
-                    if self._queue.empty():
-                        return
-                    self._thread = threading.current_thread()  # something came in since it was asked to end
+        def is_hurried() -> bool:
+            return self._ending or self._asked > self._done
 
-    def _write_queue(self, entry: _Entry | threading.Event | None) -> bool:
-        """Hand on `entry` and what follows it in the queue; whether the thread is to end."""
-        entries: list[_Entry] = []
-        ends = False
         while True:
-            mark = entry if isinstance(entry, threading.Event) else None
-            ends = ends or entry is None
-            if isinstance(entry, tuple):
-                entries.append(entry)
-            empty = self._queue.empty()
-            if mark is not None or empty or len(entries) >= _BATCH:
-                if entries or self._is_behind():
-                    self._write(entries)
-                entries = []
-                if mark is not None:
-                    mark.set()
-            if empty:
-                return ends
-            entry = self._queue.get()
+            with self._changed:
+                again = _RETRY_SECONDS if self._is_behind() else None
+                if self._changed.wait_for(lambda: self._waiting or is_hurried(), again):
+                    self._changed.wait_for(is_hurried, _BATCH_SECONDS)
+                entries, self._waiting, asked = self._waiting, [], self._asked
+            for start in range(0, len(entries) or int(self._is_behind()), _BATCH):
+                self._write(entries[start : start + _BATCH])
+            with self._changed:
+                self._done = asked
+                self._changed.notify_all()
+                if self._ending and not self._waiting:
+                    self._thread, self._ending = None, False
+                    return
 
 
 _logs: weakref.WeakSet[AuditLog] = weakref.WeakSet()

@@ -81,8 +81,6 @@ class AuditFile:
         """The file that writers lock."""
         return self.path.with_name(self.path.name + ".head")
 
-    # -- writing -------------------------------------------------------------------------------------------------
-
     def append(self, records: Iterable[Mapping[str, Any]], *, fsync: bool = False) -> Link:
         """Chain and write records; all of them are in the file when this returns, on the disk with `fsync`."""
         try:
@@ -143,8 +141,6 @@ class AuditFile:
             if not self._warned:
                 log.warning("%s; a log that is rolled back together with its head will not be found out", problem)
             self._warned = True
-
-    # -- where the chain stands ----------------------------------------------------------------------------------
 
     def _chain_state(self, head_fd: int, fd: int) -> _ChainState:
         """Where the chain goes on, and whether the file ends there."""
@@ -215,8 +211,6 @@ class AuditFile:
             return msgspec.structs.replace(stands, problem=why)
         return stands
 
-    # -- files that are put aside --------------------------------------------------------------------------------
-
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
         name = re.compile(re.escape(self.path.name) + r"\.([0-9]+)")
@@ -246,8 +240,6 @@ class AuditFile:
             path.unlink()
         return head
 
-    # -- verifying -----------------------------------------------------------------------------------------------
-
     def verify(self) -> list[Break]:
         """Follow the chain through all files; an empty list means that nothing was changed, removed or re-ordered.
 
@@ -267,9 +259,6 @@ class AuditFile:
                 return verified(found, self._key, self.anchor)
         except OSError as problem:
             raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
-
-
-# -- at the level of bytes -----------------------------------------------------------------------------------------
 
 
 def last_line(fd: int, size: int) -> tuple[bytes, int]:

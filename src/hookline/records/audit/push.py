@@ -9,8 +9,6 @@ has no acknowledgement of its own; a batch counts as taken when its receiver has
 connection.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging
@@ -176,8 +174,6 @@ def sinks_in(raw: Any) -> Iterator[tuple[str, str, str]]:
         yield said.get("log", ""), said["to"], said.get("format", "")
 
 
-# -- receivers ---------------------------------------------------------------------------------------------------------
-
 Send = Callable[[list[Record]], None]
 
 
@@ -204,9 +200,6 @@ _WRITTEN: dict[str, _Write] = {
 
 def _lines(records: list[Record], write: _Write) -> bytes:
     return b"".join(msgspec.json.encode(made) + b"\n" for record in records for made in write(record))
-
-
-# -- syslog ------------------------------------------------------------------------------------------------------------
 
 
 def syslog_message(record: Record, body: Record) -> bytes:
@@ -274,9 +267,6 @@ def _host(where: SplitResult, to: str) -> str:
     if not where.hostname:
         raise AuditError(f"sink `{to}`: it names no host")
     return where.hostname
-
-
-# -- the others --------------------------------------------------------------------------------------------------------
 
 
 def _otlp(to: str, write: _Write) -> Send:

@@ -101,9 +101,6 @@ def key_problem(head: Head, key: bytes | None) -> str | None:
     return None
 
 
-# -- the anchor ----------------------------------------------------------------------------------------------------
-
-
 class Anchor(Protocol):
     """Somewhere else that remembers where a log stood; `read` gives `None` where nothing was remembered yet."""
 
@@ -221,9 +218,6 @@ def anchor_for(given: AnchorSpec, log: Path, key: bytes | None) -> Anchor | None
 
 def _signature(seq: int, hashed: str, key: bytes) -> str:
     return digest(f"anchor {seq} {hashed}".encode(), key)
-
-
-# -- the whole log ---------------------------------------------------------------------------------------------------
 
 
 class LogFiles(msgspec.Struct, frozen=True):

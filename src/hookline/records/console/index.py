@@ -1,7 +1,5 @@
 """The index over audit logs: built once, then kept up with the logs as they grow. It holds nothing that they do not."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import os
@@ -122,8 +120,6 @@ class LogIndex:
         if moved:
             self._db.executemany("UPDATE segments SET path = ? WHERE identity = ?", moved)
 
-    # -- reading ---------------------------------------------------------------------------------------------------
-
     def _read(self, todo: list[Segment], known: dict[str, tuple[int, int, bytes]], tell: OnProgress | None) -> None:
         total = sum(segment.size - known.get(segment.identity, (0, 0, b""))[1] for segment in todo)
         self.progress = (0, total)
@@ -186,7 +182,38 @@ def _own(path: Path) -> tuple[Path, int]:
     raise HooklineError(f"{path}: another process keeps this index; name another file with --index")
 
 
-# -- one batch of lines: rows to insert, and sums that are added to the tables of sums ---------------------------------
+class Names:
+    """Numbers for names; asked once per event and kind, so what was asked lately is remembered."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        remembered = lru_cache(_MOST_REMEMBERED)
+        kinds = (EVENT, TOOL, HOOK, AGENT, BY)
+        self.event, self.tool, self.hook, self.agent, self.by = (
+            remembered(partial(self._stored, kind)) for kind in kinds
+        )
+        self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
+        self.session: Callable[[str], int] = remembered(partial(self._number, "sessions", ("name",)))
+
+    def _stored(self, kind: int, name: str) -> int:
+        return self._number("names", ("kind", "name"), kind, name[:MOST_NAME]) if name else 0
+
+    def _hookset(self, hooks: tuple[str, ...]) -> int:
+        """The number of a set of hooks that answered together; 0 is the empty one."""
+        numbers = sorted({self.hook(hook) for hook in hooks})
+        found = self._number("names", ("kind", "name"), HOOKSET, " ".join(map(str, numbers)))
+        self._db.executemany("INSERT OR IGNORE INTO hooksets VALUES (?, ?)", [(found, hook) for hook in numbers])
+        return found
+
+    def _number(self, table: str, columns: tuple[str, ...], *values: int | str) -> int:
+        """The number of a row with these values, which is added if it is not there."""
+        wanted = " AND ".join(f"{column} = ?" for column in columns)
+        found = self._db.execute(f"SELECT id FROM {table} WHERE {wanted}", values).fetchone()
+        if found is None:
+            places = ", ".join("?" * len(values))
+            added = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) RETURNING id"
+            found = self._db.execute(added, values).fetchone()
+        return int(found[0])
 
 
 class Batch:
@@ -324,8 +351,6 @@ def _coarsen_buckets(db: sqlite3.Connection) -> int:
     return factor
 
 
-# -- the database: how it is opened (for a bulk load, for writing, for reading), and names as numbers ------------------
-
 _TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 """The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
 
@@ -383,37 +408,3 @@ def _tuned(db: sqlite3.Connection) -> sqlite3.Connection:
     db.execute("PRAGMA cache_size=-65536")
     db.execute("PRAGMA temp_store=MEMORY")
     return db
-
-
-class Names:
-    """Numbers for names; asked once per event and kind, so what was asked lately is remembered."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-        remembered = lru_cache(_MOST_REMEMBERED)
-        kinds = (EVENT, TOOL, HOOK, AGENT, BY)
-        self.event, self.tool, self.hook, self.agent, self.by = (
-            remembered(partial(self._stored, kind)) for kind in kinds
-        )
-        self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
-        self.session: Callable[[str], int] = remembered(partial(self._number, "sessions", ("name",)))
-
-    def _stored(self, kind: int, name: str) -> int:
-        return self._number("names", ("kind", "name"), kind, name[:MOST_NAME]) if name else 0
-
-    def _hookset(self, hooks: tuple[str, ...]) -> int:
-        """The number of a set of hooks that answered together; 0 is the empty one."""
-        numbers = sorted({self.hook(hook) for hook in hooks})
-        found = self._number("names", ("kind", "name"), HOOKSET, " ".join(map(str, numbers)))
-        self._db.executemany("INSERT OR IGNORE INTO hooksets VALUES (?, ?)", [(found, hook) for hook in numbers])
-        return found
-
-    def _number(self, table: str, columns: tuple[str, ...], *values: int | str) -> int:
-        """The number of a row with these values, which is added if it is not there."""
-        wanted = " AND ".join(f"{column} = ?" for column in columns)
-        found = self._db.execute(f"SELECT id FROM {table} WHERE {wanted}", values).fetchone()
-        if found is None:
-            places = ", ".join("?" * len(values))
-            added = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) RETURNING id"
-            found = self._db.execute(added, values).fetchone()
-        return int(found[0])

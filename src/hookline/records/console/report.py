@@ -3,8 +3,6 @@
 A replay of today's hooks, which the report shows as the console does, has a process of its own.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -117,9 +115,6 @@ def _shortened(value: Any) -> Any:
     return [_shortened(item) for item in value[:200]] if isinstance(value, list) else value
 
 
-# -- the file ----------------------------------------------------------------------------------------------------------
-
-
 def page(data: dict[str, Any]) -> str:
     """One HTML file: styles, scripts and data inside, and a policy that allows exactly those."""
     modules = {path.name: path.read_text() for path in _STATIC.glob("*.js")}
@@ -149,9 +144,6 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# -- the page's own modules as one script: a file that is opened from disk cannot import -----------------------------
-
-
 def bundle(modules: Mapping[str, str], main: str) -> str:
     """`main` and what it imports, each in a scope of its own, what is imported first."""
     order: dict[str, str] = {}
@@ -171,9 +163,6 @@ def _wrapped(name: str, source: str) -> str:
     names = [match[2] for match in _EXPORT.finditer(body)]
     body = _EXPORT.sub(r"\1", body)
     return f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();'
-
-
-# -- the replay --------------------------------------------------------------------------------------------------------
 
 
 class ReplaySubprocess:

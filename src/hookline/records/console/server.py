@@ -5,8 +5,6 @@ behind `#`, which browsers do not send. The page trades it, once, for a token th
 another origin can neither read it nor make the browser send it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hmac
@@ -115,8 +113,6 @@ class Console:
         ]
         return _guarded(Starlette(routes=routes), self)
 
-    # -- files and letting in --------------------------------------------------------------------------------------
-
     def _file(self, request: Request) -> Response:
         """One of the page's own files; there is no way to any other."""
         name = request.path_params.get("path", "index.html")
@@ -136,8 +132,6 @@ class Console:
         if token is None:
             return _problem(403, "this address was used already; start `hookline console` again for a new one")
         return _json({"token": token})
-
-    # -- data ------------------------------------------------------------------------------------------------------
 
     def _query(self, name: str) -> Callable[[Request], Response]:
         answer = _QUERIES[name]
@@ -227,9 +221,6 @@ def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
     return respond
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
-
-
 def _filter(asked: dict[str, str]) -> Filter:
     return Filter(
         verdict=tuple(word for word in asked.get("verdict", "").split(",") if word),
@@ -274,9 +265,6 @@ def _event(kind: str, value: Any) -> bytes:
 
 def _problem(status: int, text: str) -> Response:
     return _json({"problem": text}, status)
-
-
-# -- a console from start to end: index, follower, server --------------------------------------------------------------
 
 
 def _follow(index: LogIndex, find_logs: Callable[[], list[Path]] | None, ended: threading.Event) -> None:

@@ -4,8 +4,6 @@ Each query here stays quick on a million events, also where nothing matches. Tim
 `rows` and `next`, a cursor that continues it and is empty at the end.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading
@@ -183,8 +181,6 @@ class LogStore:
         far = {"ready": index.complete, "done": done, "total": total}
         return {**far, "events": index.last_id, "last_id": index.last_id, **span}
 
-    # -- events ----------------------------------------------------------------------------------------------------
-
     def page(self, wanted: Filter, cursor: str, limit: int) -> Values:
         """Events, newest first."""
         if wanted.text:
@@ -275,8 +271,6 @@ class LogStore:
             return {**found, **_UNREAD, "problem": "the log was changed since it was read"}
         return {**found, "record": record, "line": line.decode("utf-8", "replace"), "chain": chain}
 
-    # -- sessions --------------------------------------------------------------------------------------------------
-
     def sessions(self, cursor: str, limit: int, text: str = "") -> Values:
         """Sessions, the latest first; with `text`, those whose prompt, folder, user or name has it."""
         before = position(cursor)
@@ -297,8 +291,6 @@ class LogStore:
         values = [found[0]["id"], *(position(cursor) or (-1, 0)), limit]
         rows = self._reader.rows("WHERE e.run = ? AND (e.time, e.id) > (?, ?) ORDER BY e.time, e.id LIMIT ?", values)
         return {"session": _session(dict(found[0])), **_page(rows, limit)}
-
-    # -- hooks -----------------------------------------------------------------------------------------------------
 
     def hooks(self) -> list[Values]:
         """How every hook that ever was asked has done, the busiest first; `spark` is its runs over time."""
@@ -356,8 +348,6 @@ class LogStore:
         ran = {stats[0] for stats in self._ask("SELECT name FROM names WHERE kind = ?", (HOOK,))}
         never = [hook for hook in self._configured if hook.name not in ran]
         return {"tools": list(map(dict, cells)), "never": never, "configured": len(self._configured)}
-
-    # -- health ----------------------------------------------------------------------------------------------------
 
     def health(self) -> Values:
         """Whether what the console shows can be believed: each log (`whole` is `None` until it is checked), gaps."""

@@ -1,7 +1,5 @@
 """Today's hooks against what was recorded: which calls would now be decided differently. No tool is run."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import multiprocessing
@@ -134,9 +132,6 @@ def replay(
         raise HooklineError("a process that replayed was ended from outside; try `--jobs 1`") from None
 
 
-# -- one piece, in whichever process ---------------------------------------------------------------------------------
-
-
 Part = tuple[Report, int]
 """What one piece came to, and how many lines it has; its flips count lines from the piece's own first."""
 _worker: dict[str, Any] = {}
@@ -245,9 +240,6 @@ def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
 def _order(flip: Flip, start: int = 0) -> tuple[int, str, int, int]:
     """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter; `start` is its piece's."""
     return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, start, flip.line
-
-
-# -- all pieces ------------------------------------------------------------------------------------------------------
 
 
 def _in_turn(todo: list[Piece], make_hooks: MakeHooks) -> Iterator[tuple[Piece, Part]]:

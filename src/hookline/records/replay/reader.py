@@ -1,7 +1,5 @@
 """What was recorded, as events again: our audit files and transcripts, and Claude Code's transcript JSONL."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
