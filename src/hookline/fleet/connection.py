@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import errno
-import importlib
 import logging
 import os
 import shutil
@@ -12,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,11 +28,30 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
-IMPATIENCE = 10.0
-"""Seconds after which a caller that waits for a connection is told why there is none."""
+IMPATIENCE = 10.0  # seconds after which a caller that waits for a connection is told why there is none
+PATIENCE = 5.0  # seconds in which JetStream has to answer
+LOST = 5.0  # seconds after which a task that goes on is cancelled again
+_PAUSE = 0.05
+PORT = 4222
+MOST_PAYLOAD = 1 << 20
+T = TypeVar("T")
 
-LOST = 5.0
-"""Seconds after which a task that goes on is cancelled again."""
+# Names on the wire: one table, so that what a machine may do can be written down exactly.
+AUDIT_STREAM = "HOOKLINE_AUDIT"
+POLICY_BUCKET = "hookline_policy"
+STATUS_BUCKET = "hookline_status"
+BUNDLE_BUCKET = "hookline_bundles"
+AUDIT = "hookline.audit"
+ENROL = "hookline.enrol"
+ANNOUNCE = "hookline.policy.changed"
+SIGNATURE_HEADER = "Hookline-Signature"
+"""On every audit block: its machine's signature, so that not even the server can speak for it."""
+INSTANCE_HEADER = "Hookline-Instance"
+"""Beside it: which process of the machine sent it. Two that take turns are two computers with one key."""
+TARGET = "target"
+"""The key in the policy bucket that says which version is wanted, and for whom."""
+JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
+"""What a machine may do that has only a token: ask to be enrolled."""
 
 
 async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
@@ -68,22 +86,13 @@ async def connect(
     inbox: str = "_INBOX",
     name: str = "hookline",
     patient: bool = False,
-    on_back: Callable[[], Awaitable[None]] | None = None,
-    on_problem: Callable[[str], None] | None = None,
+    on_problem: Callable[[str], None] = lambda problem: None,
     **more: Any,
 ) -> "Client":
     """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
-    with extra("a fleet", "fleet"), _without_package("aiohttp"):  # it takes as long to import as NATS itself
+    with extra("a fleet", "fleet"):
         from nats.aio.client import Client
         from nats.errors import Error as NatsError
-    if url.startswith(("ws://", "wss://")):
-        from nats.aio import transport
-
-        try:
-            transport.aiohttp = importlib.import_module("aiohttp")  # type: ignore[attr-defined]
-        except ImportError:
-            raise FleetError(f"{url}: websockets need aiohttp; run `pip install aiohttp`") from None
-
     problems: list[str] = []
 
     async def on_error(problem: Exception) -> None:
@@ -91,28 +100,18 @@ async def connect(
         log.debug("%s: %s", url, problem)
         if not client.is_connected and (transport := client._transport) is not None:  # noqa: SLF001
             transport.close()  # type: ignore[no-untyped-call]  # an attempt that failed leaves its socket open
-        if on_problem is not None:
-            on_problem(problems[-1])
+        on_problem(problems[-1])
 
-    options: dict[str, Any] = {
-        "error_cb": on_error,
-        "inbox_prefix": inbox.encode(),
-        "name": name,
-        "connect_timeout": 5,
-        "reconnect_time_wait": 1,
-        "max_reconnect_attempts": -1,
-        "ping_interval": 20,
-        **({"nkeys_seed": str(seed)} if seed is not None else {}),
-        **({"reconnected_cb": on_back} if on_back is not None else {}),
-        **more,
-    }
+    more |= {"nkeys_seed": None if seed is None else str(seed), "inbox_prefix": inbox.encode(), "error_cb": on_error}
     while True:
         client = Client()
         try:
-            await asyncio.wait_for(
-                client.connect(url, allow_reconnect=True, **options), None if patient else IMPATIENCE
-            )
-        except (NatsError, OSError, TimeoutError) as problem:
+            attempt = client.connect(
+                url, name=name, connect_timeout=5, reconnect_time_wait=1, max_reconnect_attempts=-1, ping_interval=20,
+                **more,
+            )  # fmt: skip
+            await asyncio.wait_for(attempt, None if patient else IMPATIENCE)
+        except (NatsError, OSError, TimeoutError, ImportError) as problem:  # websockets need aiohttp
             with contextlib.suppress(Exception):
                 await client.close()
             if not patient:
@@ -121,19 +120,6 @@ async def connect(
             await asyncio.sleep(1)
         else:
             return client
-
-
-@contextlib.contextmanager
-def _without_package(name: str) -> Iterator[None]:
-    """Imports in the `with` block do without a package that they would take if they could."""
-    kept_out = name not in sys.modules
-    if kept_out:
-        sys.modules[name] = None  # type: ignore[assignment]  # what an import meets is then an ImportError
-    try:
-        yield
-    finally:
-        if kept_out:
-            del sys.modules[name]
 
 
 def advice(problem: Exception) -> str:
@@ -147,12 +133,6 @@ def advice(problem: Exception) -> str:
             "not reloaded since; run `hookline fleet leave`, then join with a new token"
         )
     return text
-
-
-PATIENCE = 5.0
-"""Seconds in which JetStream has to answer."""
-_PAUSE = 0.05
-T = TypeVar("T")
 
 
 def patient_jetstream(client: "Client") -> "JetStreamContext":
@@ -180,22 +160,6 @@ async def _answered(ask: Callable[..., Awaitable[T]], *args: Any, **options: Any
         await asyncio.sleep(_PAUSE)
 
 
-AUDIT_STREAM = "HOOKLINE_AUDIT"
-POLICY_BUCKET = "hookline_policy"
-STATUS_BUCKET = "hookline_status"
-BUNDLE_BUCKET = "hookline_bundles"
-
-AUDIT = "hookline.audit"
-ENROL = "hookline.enrol"
-ANNOUNCE = "hookline.policy.changed"
-SIGNATURE_HEADER = "Hookline-Signature"
-"""On every audit block: its machine's signature, so that not even the server can speak for it."""
-INSTANCE_HEADER = "Hookline-Instance"
-"""Beside it: which process of the machine sent it. Two that take turns are two computers with one key."""
-TARGET = "target"
-"""The key in the policy bucket that says which version is wanted, and for whom."""
-
-
 def audit_of(machine: str) -> str:
     """Where a machine's audit blocks go."""
     return f"{AUDIT}.{machine}"
@@ -208,26 +172,16 @@ def inbox_of(machine: str) -> str:
 
 def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
     """What a machine's credentials allow, in the words of a NATS server's configuration."""
+    reads = (
+        f"{AUDIT_STREAM}.{audit_of(machine)}", f"KV_{POLICY_BUCKET}.$KV.{POLICY_BUCKET}.>", f"OBJ_{BUNDLE_BUCKET}",
+        f"OBJ_{BUNDLE_BUCKET}.>",
+    )  # fmt: skip
+    looks_at = ("NAMES", f"INFO.KV_{POLICY_BUCKET}", f"INFO.KV_{STATUS_BUCKET}")
     publish = [
-        audit_of(machine),
-        f"$KV.{STATUS_BUCKET}.{machine}",
-        f"$JS.API.DIRECT.GET.{AUDIT_STREAM}.{audit_of(machine)}",
-        f"$JS.API.DIRECT.GET.KV_{POLICY_BUCKET}.$KV.{POLICY_BUCKET}.>",
-        "$JS.API.STREAM.NAMES",
-        f"$JS.API.STREAM.INFO.KV_{POLICY_BUCKET}",
-        f"$JS.API.STREAM.INFO.KV_{STATUS_BUCKET}",
-        f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}",
-        f"$JS.API.DIRECT.GET.OBJ_{BUNDLE_BUCKET}.>",
-    ]
+        audit_of(machine), f"$KV.{STATUS_BUCKET}.{machine}",
+        *(f"$JS.API.DIRECT.GET.{name}" for name in reads), *(f"$JS.API.STREAM.{name}" for name in looks_at),
+    ]  # fmt: skip
     return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{inbox_of(machine)}.>", ANNOUNCE]}}
-
-
-JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
-"""What a machine may do that has only a token: ask to be enrolled."""
-
-
-PORT = 4222
-MOST_PAYLOAD = 1 << 20
 
 
 def find_server() -> str:
@@ -254,42 +208,42 @@ def users(hub_key: str, machines: dict[str, str]) -> list[dict[str, Any]]:
 class Server:
     """The hub's own server: its folder, its configuration, its process."""
 
-    host: str
-    port: int
-    url: str
-
     def __init__(self, folder: Path, *, host: str = "127.0.0.1", port: int = PORT, sync: bool = False) -> None:
-        self.folder = folder
+        self.folder, self.host, self.port, self._sync = folder, host, port, sync
+        self.url: str = f"nats://{host}:{port}"
         self.config_path: Path = folder / "nats.json"
-        self.host, self.port, self.url = host, port, f"nats://{host}:{port}"
-        self._sync = sync
         self._process: subprocess.Popen[bytes] | None = None
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
         """Write the server's configuration: where it listens, what it keeps, who may connect."""
+        always = {"sync_interval": "always"} if self._sync else {}
         config = {
-            "host": self.host,
-            "port": self.port,
-            "server_name": "hookline-hub",
-            "max_payload": MOST_PAYLOAD,
-            "jetstream": {
-                "store_dir": str(self.folder / "jetstream"),
-                **({"sync_interval": "always"} if self._sync else {}),
-            },
+            "host": self.host, "port": self.port, "server_name": "hookline-hub", "max_payload": MOST_PAYLOAD,
+            "jetstream": {"store_dir": str(self.folder / "jetstream"), **always},
             "accounts": {"FLEET": {"jetstream": "enabled", "users": users(hub_key, machines)}, "SYS": {"users": []}},
             "system_account": "SYS",
-        }
+        }  # fmt: skip
         write_atomically(self.config_path, msgspec.json.format(msgspec.json.encode(config), indent=1))
 
     def start(self, seconds: float = 30.0) -> None:
         """Start it and wait until it takes connections; one that an earlier hub left behind is ended first."""
         self._end_orphan()
         with open(self.folder / "nats.log", "ab", opener=private) as log:
-            self._process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 [find_server(), "-c", str(self.config_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        write_atomically(self.folder / "nats.pid", str(self._process.pid).encode())
-        self._await_ready(seconds)
+        write_atomically(self.folder / "nats.pid", str(process.pid).encode())
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if process.poll() is not None:
+                raise FleetError(f"nats-server ended with exit code {process.returncode}: {self.last_words()}")
+            try:
+                with socket.create_connection((self.host, self.port), timeout=1) as link:
+                    if link.recv(5) == b"INFO ":
+                        return
+            except OSError:
+                time.sleep(0.05)
+        raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
 
     def _end_orphan(self) -> None:
         """A hub that was killed leaves its server behind; two must not share a folder."""
@@ -310,20 +264,6 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
 
-    def _await_ready(self, seconds: float) -> None:
-        assert self._process is not None
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if self._process.poll() is not None:
-                raise FleetError(f"nats-server ended with exit code {self._process.returncode}: {self.last_words()}")
-            try:
-                with socket.create_connection((self.host, self.port), timeout=1) as link:
-                    if link.recv(5) == b"INFO ":
-                        return
-            except OSError:
-                time.sleep(0.05)
-        raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
-
     def last_words(self) -> str:
         lines = (self.folder / "nats.log").read_text("utf-8", "replace").splitlines()
         return lines[-1] if lines else "it said nothing"
@@ -332,10 +272,6 @@ class Server:
         """Let a changed configuration take effect: new machines may connect, revoked ones are cut off."""
         if self._process is not None:
             self._process.send_signal(signal.SIGHUP)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid if self._process is not None else 0
 
     @property
     def running(self) -> bool:
@@ -348,13 +284,12 @@ class Server:
             self._process.wait()
 
     def stop(self) -> None:
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
 
 
 def _exists(pid: int) -> bool:

@@ -140,7 +140,7 @@ class Leaf:
 
         self._client = client = await wire.connect(
             self.enrolment.hub, seed=self.machine.seed_path, inbox=wire.inbox_of(me), name=me, patient=True,
-            on_back=on_back, on_problem=self.machine.contact.note_trouble, closed_cb=on_closed,
+            reconnected_cb=on_back, on_problem=self.machine.contact.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
         self._cursor = None
         loops = [self._policy_loop(), self._audit_loop(), status_loop(), closed.wait()]
