@@ -24,8 +24,8 @@ def test_a_mirror_is_the_log_itself(tmp_path: Path) -> None:
     sent = lines(tmp_path / "audit.jsonl", 5)
     mirror = Ledger(tmp_path / "hub").mirror("m1")
 
-    assert mirror.take(b"".join(sent[:2])) == ("new", [])
-    assert mirror.take(b"".join(sent[2:])) == ("new", [])
+    assert mirror.take(b"".join(sent[:2])) == []
+    assert mirror.take(b"".join(sent[2:])) == []
     assert mirror.path.read_bytes() == b"".join(sent)
     assert AuditFile(mirror.path).verify() == []
 
@@ -36,9 +36,9 @@ def test_what_comes_twice_is_there_once(tmp_path: Path) -> None:
     Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent[:4]))
     again = Ledger(tmp_path / "hub").mirror("m1")
 
-    assert again.take(b"".join(sent[:4])) == ("known", [])
-    assert again.take(b"".join(sent[:2])) == ("known", [])
-    assert again.take(b"".join(sent[2:])) == ("new", [])
+    assert again.take(b"".join(sent[:4])) == []
+    assert again.take(b"".join(sent[:2])) == []
+    assert again.take(b"".join(sent[2:])) == []
     assert again.path.read_bytes() == b"".join(sent)
 
 
@@ -47,7 +47,7 @@ def test_a_removed_record_is_found_and_named(tmp_path: Path) -> None:
     sent = lines(tmp_path / "audit.jsonl", 5)
     ledger = Ledger(tmp_path / "hub")
 
-    _, [problem] = ledger.mirror("m1").take(b"".join(sent[:2] + sent[3:]))
+    [problem] = ledger.mirror("m1").take(b"".join(sent[:2] + sent[3:]))
 
     assert str(problem) == "m1: record 4: record 3 is missing: found record 4"
     assert Ledger(tmp_path / "hub").problems() == [problem]
@@ -59,9 +59,8 @@ def test_a_chain_that_begins_again_is_kept_and_named(tmp_path: Path) -> None:
     ledger.mirror("m1").take(b"".join(lines(tmp_path / "audit.jsonl", 5)))
     other = lines(tmp_path / "other.jsonl", 2)
 
-    outcome, [problem] = ledger.mirror("m1").take(b"".join(other))
+    [problem] = ledger.mirror("m1").take(b"".join(other))
 
-    assert outcome == "new"
     assert "out of order: found record 1 after record 5" in problem.problem
 
 
@@ -73,7 +72,7 @@ def test_a_torn_end_is_cut_off(tmp_path: Path) -> None:
     with mirror.path.open("ab") as file:
         file.write(sent[2][:20])
 
-    assert Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent)) == ("new", [])
+    assert Ledger(tmp_path / "hub").mirror("m1").take(b"".join(sent)) == []
     assert mirror.path.read_bytes() == b"".join(sent)
 
 
@@ -87,7 +86,7 @@ def test_looking_never_cuts_what_is_being_written(tmp_path: Path) -> None:
 
     assert Ledger(tmp_path / "hub").mirror("m1").last.seq == 2
     assert mirror.path.read_bytes() == b"".join(sent[:2]) + sent[2][:40]
-    assert Ledger(tmp_path / "hub").mirror("m1").take(sent[2]) == ("new", [])
+    assert Ledger(tmp_path / "hub").mirror("m1").take(sent[2]) == []
     assert mirror.path.read_bytes() == b"".join(sent)
 
 
@@ -108,7 +107,7 @@ def test_a_machine_that_goes_back_to_an_older_policy_is_named(tmp_path: Path) ->
         sent = log.read_bytes().splitlines(keepends=True)
         found = []
         for block in (sent[:1], sent[1:]):  # the hub is started again in between
-            found += Ledger(tmp_path / "hub").mirror(f"m{number}").take(b"".join(block))[1]
+            found += Ledger(tmp_path / "hub").mirror(f"m{number}").take(b"".join(block))
         assert [one.problem for one in found] == expected, versions
 
 

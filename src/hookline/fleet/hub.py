@@ -73,9 +73,9 @@ class Hub:
         except FleetError as problem:
             if self.server is not None:
                 raise
-            hint = f"{problem}; the users it has to know are in {self.folder.users_path}: include that file in"
             raise FleetError(
-                f"{hint} the account that the fleet may use (with JetStream), and reload the server"
+                f"{problem}; the users it has to know are in {self.folder.users_path}: include that file in the "
+                "account that the fleet may use (with JetStream), and reload the server"
             ) from None
         self._admin = Administrator(self.folder, client)
         await self._provision()
@@ -299,10 +299,10 @@ class Mirroring:
             self._cut_off(machine, f"it sent more than {self._quota:,} bytes of records within a day")
         mirror = self._folder.ledger.mirror(machine)
         try:
-            problems = mirror.take(data)[1]
-        except Exception as problem:  # whatever is wrong with one block, the others are mirrored
-            if isinstance(problem, OSError):  # that is the disk
-                raise
+            problems = mirror.take(data)
+        except OSError:  # that is the disk
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever is wrong with one block, the others are mirrored
             problems = [mirror.put_aside(data, place, f"{type(problem).__name__}: {problem}")]
         for one in problems:
             log.warning("%s", one)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -22,14 +22,11 @@ from hookline.records.audit.checkpoint import LogTree, TreeHead, signature_line,
 from hookline.records.audit.log_file import append_durably, last_line, last_line_in
 from hookline.records.audit.verification import Head, lines_of, write_head
 
-Outcome = Literal["new", "known"]
 _MOST_ASIDE = 100
-_AT_ONCE = 10
-"""How many records may still name the policy before, because they were judged while another one came."""
+_AT_ONCE = 10  # so many records may still name the policy before: they were judged while another one came
 SILENT_SECONDS = 120.0
 SKEW_SECONDS = 300.0
-MOST_STATUS = 1 << 16
-"""A status larger than this is not taken."""
+MOST_STATUS = 1 << 16  # a larger one is not taken
 _UNHEARD = "never heard"
 
 
@@ -43,7 +40,6 @@ class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The problem, and the record that it is about, if it is about one."""
         return f"record {self.record}: {self.problem}" if self.record else self.problem
 
     def __str__(self) -> str:
@@ -60,29 +56,39 @@ class Mirror:
         self.cosigned_path: Path = folder / f"{machine}.jsonl.checkpoint"
         self._last: Link | None = None
         self._hashes: set[str] | None = None
-        self._policy: tuple[int, int] | None = None
-        """The highest version of the policy that a record named, and the first record that did."""
+        self._policy: tuple[int, int] | None = None  # the highest version that a record named, and the first that did
 
     @property
     def last(self) -> Link:
         return _end_of(self.path) if self._last is None else self._last
 
-    def take(self, block: bytes) -> tuple[Outcome, list[ChainProblem]]:
-        """Write a block's new lines; what does not follow from what is there is a problem, and is kept all the same."""
+    def take(self, block: bytes) -> list[ChainProblem]:
+        """Write a block's new lines; what does not follow from what is there is a problem, and is kept all the same.
+
+        All of it is on the disk before the stream is told.
+        """
         if self._last is None:
             self._last = _end_of(self.path, cut=True)
-        lines = [line + b"\n" for line in block.split(b"\n") if line]
-        fresh = self._after(lines)
+        fresh = self._after([line + b"\n" for line in block.split(b"\n") if line])
         if not fresh:
-            return "known", []
-        problems: list[ChainProblem] = []
+            return []
+        found: list[ChainProblem] = []
         last = self.last
         for line, (link, problem) in zip(fresh, follow(fresh, last), strict=True):
-            found = (problem, self._step_back(line, link.seq))
-            problems += [self._problem(one, link.seq) for one in found if one is not None]
+            problems = (problem, self._step_back(line, link.seq))
+            found += [self._problem(one, link.seq) for one in problems if one is not None]
             last = link
-        self._append(fresh, last, problems)
-        return "new", problems
+        self._note(*found)
+        self._last = self._hashes = None  # should writing fail half-way, the torn end is cut off before the next block
+        with locked(self.path.with_name(self.path.name + ".head")) as head:
+            append_durably(self.path, b"".join(fresh))
+            write_head(head, Head().at(last), None)
+        self._last = last
+        return found
+
+    def _note(self, *problems: ChainProblem) -> None:
+        if problems:
+            append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
 
     def _problem(self, problem: str, record: int = 0) -> ChainProblem:
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -138,7 +144,7 @@ class Mirror:
         except AuditError as why:
             problem = self._problem(f"a checkpoint cannot be cosigned: {why}")
             if problem.problem not in {one.problem for one in self.problems()}:
-                append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+                self._note(problem)
             return problem
         line = signature_line(witness_name(witness), witness, text, int(time.time()))
         write_atomically(self.cosigned_path, (checkpoint + line).encode(), durable=True)
@@ -151,18 +157,8 @@ class Mirror:
         if sum(1 for _ in aside.iterdir()) < _MOST_ASIDE:
             write_atomically(aside / str(place), block)
         problem = self._problem(f"block {place} of the stream cannot be mirrored and was put aside: {why}")
-        append_durably(self.problems_path, msgspec.json.encode(problem) + b"\n")
+        self._note(problem)
         return problem
-
-    def _append(self, lines: list[bytes], last: Link, problems: list[ChainProblem]) -> None:
-        """All on the disk before the stream is told."""
-        if problems:
-            append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
-        self._last = self._hashes = None  # should writing fail half-way, the torn end is cut off before the next block
-        with locked(self.path.with_name(self.path.name + ".head")) as head:
-            append_durably(self.path, b"".join(lines))
-            write_head(head, Head().at(last), None)
-        self._last = last
 
     def problems(self) -> list[ChainProblem]:
         """Everything that was ever wrong with this chain."""
@@ -243,25 +239,18 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
     def wanted(self, machine: str) -> tuple[int, str]:
         """The version and digest that a machine should have; version 0 is none."""
-        if self.complete or place(machine, self.version) < self.share:
+        place = int.from_bytes(hashlib.sha256(f"{self.version}:{machine}".encode()).digest()[:8], "big") / (1 << 64)
+        if self.complete or place < self.share:
             return self.version, self.digest
         return self.stable, self.stable_digest
 
 
-def place(machine: str, version: int) -> float:
-    """Where a machine stands in the order of a rollout, from 0 to 1."""
-    mixed = hashlib.sha256(f"{version}:{machine}".encode()).digest()
-    return int.from_bytes(mixed[:8], "big") / (1 << 64)
-
-
 def first(rollout: Rollout | None, version: int, digest: str, share: float, **about: str) -> Rollout:
     """A new rollout: what is stable so far is what the last one had brought to everybody."""
-    stable, stable_digest = (0, "")
-    if rollout is not None:
-        done = rollout.complete
-        stable = rollout.version if done else rollout.stable
-        stable_digest = rollout.digest if done else rollout.stable_digest
-    return Rollout(version=version, digest=digest, share=share, stable=stable, stable_digest=stable_digest, **about)
+    done = rollout is None or rollout.complete
+    before = rollout or Rollout(version=0, digest="")
+    stable = (before.version, before.digest) if done else (before.stable, before.stable_digest)
+    return Rollout(version=version, digest=digest, share=share, stable=stable[0], stable_digest=stable[1], **about)
 
 
 def widened(rollout: Rollout, share: float = 1.0) -> Rollout:
@@ -342,9 +331,9 @@ def rows(
 ) -> list[MachineRow]:
     """The fleet, machines that need attention first."""
     made = [
-        _row(member, statuses.get(member.machine, _UNHEARD), rollout, records.get(member.machine, 0), breaks, now=now)
-        for member in members.values()
-        if not member.revoked
+        _row(one, statuses.get(one.machine, _UNHEARD), rollout, records.get(one.machine, 0), breaks, now=now)
+        for one in members.values()
+        if not one.revoked
     ]
     return sorted(made, key=lambda row: (row.ok, row.name))
 
@@ -371,13 +360,7 @@ def _row(
         where = "ahead of" if ahead > 0 else "behind"
         problems.append(f"its clock is {abs(ahead):.0f} s {where} the hub's; set it, or times in its records are off")
     return MachineRow(
-        machine=member.machine,
-        name=member.name,
-        seen=(status.received or status.time) if status else "",
-        silent=abs(age) > SILENT_SECONDS,
-        policy=status.policy if status else 0,
-        wanted=wanted,
-        records=records,
-        problems=tuple(problems),
-        agents=tuple(status.hosts) if status else (),
-    )
+        machine=member.machine, name=member.name, seen=(status.received or status.time) if status else "",
+        silent=abs(age) > SILENT_SECONDS, policy=status.policy if status else 0, wanted=wanted, records=records,
+        problems=tuple(problems), agents=tuple(status.hosts) if status else (),
+    )  # fmt: skip

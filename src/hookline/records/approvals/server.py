@@ -24,14 +24,7 @@ from hookline.errors import ConfigError
 from hookline.guards.detect import redact
 from hookline.guards.sandboxing import unwrapped
 from hookline.processes.service import address
-from hookline.records.approvals.inbox import (
-    AGAIN,
-    MOST_BYTES,
-    ApprovalSettings,
-    Channel,
-    SlackChannel,
-    load_approvals,
-)
+from hookline.records.approvals.inbox import AGAIN, MOST_BYTES, ApprovalSettings, Channel, SlackChannel, load_approvals
 from hookline.records.approvals.questions import AskedCall, AskedQuestion, Questions, TooManyQuestions
 from hookline.records.approvals.transports import LinkMessage, NotSent, SocketMode, send
 
