@@ -45,7 +45,6 @@ class HubFolder:
         self.key: TeamKey = TeamKey.load(key) if key.exists() else TeamKey.create(key)
 
     def hub_key(self) -> MachineKey:
-        """The hub's own credentials; made at its first start."""
         if not self.seed_path.exists():
             made = MachineKey.generate()
             write_atomically(self.seed_path, made.seed.encode(), durable=True)
@@ -83,7 +82,6 @@ class Administrator:
             await self._client.close()
 
     def token(self, hours: float) -> str:
-        """The command that enrols one machine."""
         token = self.folder.registry.token(self.folder.key.public, hours)
         return f"hookline fleet join {self.folder.address().url} --token {token}"
 
@@ -117,7 +115,6 @@ class Administrator:
         return found
 
     async def rows(self) -> list[MachineRow]:
-        """One row for each machine, as the hub sees them now."""
         ledger = self.folder.ledger
         records = {machine: ledger.mirror(machine).last.seq for machine in ledger.machines()}
         return rows(

@@ -174,8 +174,6 @@ def _check_name(name: str) -> None:
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What the bucket says about an object."""
-
     nuid: str
     size: int = 0
     chunks: int = 0

@@ -215,7 +215,6 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
-        """Write the server's configuration: where it listens, what it keeps, who may connect."""
         always = {"sync_interval": "always"} if self._sync else {}
         config = {
             "host": self.host, "port": self.port, "server_name": "hookline-hub", "max_payload": MOST_PAYLOAD,

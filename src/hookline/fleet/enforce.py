@@ -235,7 +235,6 @@ class GovernedHooks(Hooks):
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """The team's hooks, then the user's."""
         return (*self.policy.hooks, *self.own.hooks)
 
     def on(self, *events: Any, **options: Unpack[Options]) -> Any:
@@ -251,7 +250,6 @@ class GovernedHooks(Hooks):
     async def fire(
         self, event: Event | Mapping[str, Any], deadline: float | None = None, only: str | None = None
     ) -> Verdict:
-        """Send an event through both sets; the strictest answer counts."""
         if isinstance(event, Mapping):
             event = dialect(detect(event)).decode_event(event)
         verdict = await self._judge(event, deadline, only)

@@ -41,8 +41,6 @@ _LEAST_FREE = 4 << 20
 
 
 class _Ask(msgspec.Struct, frozen=True):
-    """What a machine that wants to join sends."""
-
     secret: str
     key: str
     name: str
@@ -64,7 +62,6 @@ class Hub:
         self._disk_was_full = False
 
     async def start(self) -> None:
-        """Start the server if it is ours, make the streams, and serve."""
         self._apply_members()
         if self.server is not None:
             self.server.start()
@@ -180,7 +177,6 @@ class Hub:
             self._disk_was_full = False
 
     def _apply_members(self) -> None:
-        """Let the server know who may connect now."""
         if self.server is None:
             self.folder.write_users()
         else:

@@ -112,7 +112,6 @@ class Leaf:
         self._instance = secrets.token_hex(8)  # not kept: a copy of this machine has another
 
     async def run(self) -> None:
-        """Connect and stay connected; whatever fails is tried again."""
         while True:
             await self._run_once()
             await asyncio.sleep(RETRY_SECONDS)

@@ -161,7 +161,6 @@ class Mirror:
         return problem
 
     def problems(self) -> list[ChainProblem]:
-        """Everything that was ever wrong with this chain."""
         try:
             data = self.problems_path.read_bytes()
         except FileNotFoundError:
@@ -182,7 +181,6 @@ class Ledger:
         return self._mirrors[machine]
 
     def machines(self) -> list[str]:
-        """Every machine that has ever reported."""
         return sorted(path.name.removesuffix(".jsonl") for path in logs_below(self.folder))
 
     def problems(self) -> list[ChainProblem]:
@@ -195,8 +193,6 @@ def logs_below(folder: Path) -> list[Path]:
 
 
 class _Judged(msgspec.Struct):
-    """Which policy a record was judged with."""
-
     policy: int | None = None
 
 

@@ -67,7 +67,6 @@ class Machine:
 
     @property
     def enrolled(self) -> bool:
-        """Whether this machine belongs to a fleet: one look at one file."""
         return (self.folder / "machine.json").exists()
 
     def enrol(self, enrolment: Enrolment, seed: str) -> None:

@@ -221,11 +221,9 @@ class MachineRegistry:
         return member
 
     def members(self) -> dict[str, Member]:
-        """Every machine that was ever enrolled, by id."""
         return self._read().members
 
     def keys(self) -> dict[str, str]:
-        """The machines that may connect, and their keys."""
         return {one.machine: one.key for one in self.members().values() if not (one.revoked or one.suspended)}
 
 

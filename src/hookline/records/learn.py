@@ -391,7 +391,6 @@ def _main_argument(call: Evidence, folders: WorkingFolders) -> tuple[str, str]:
 
 
 def _hosts(calls: Iterable[Evidence], least: int) -> tuple[str, ...]:
-    """The hosts that addresses in what ran name."""
     counted: Counter[str] = Counter()
     for call in calls:
         texts = [word for part, _ in known_parts(str(call.given.get("command", ""))) for word in part.words]

@@ -218,7 +218,6 @@ class InboxServer:
             one.waiting -= 1
 
     async def _list(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
-        """All questions; with `follow`, again after each change."""
         while not left.done():
             news = self._news
             yield {"questions": [shown(one) for one in self.questions.recent()]}
@@ -316,7 +315,6 @@ class Site:
             self._server.close()
 
     def link(self, one: AskedQuestion, person: str) -> str:
-        """What is sent to a person."""
         query = f"p={quote(person, safe='')}&t={self._questions.token(one, person)}"
         return f"{self.url}/a/{one.id}?{query}" if self.url else ""
 
@@ -428,6 +426,5 @@ def _is_text(given: dict[str, Any], name: str) -> bool:
 
 
 def _diff(old: str, new: str) -> str:
-    """A unified diff without its head."""
     lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm=""))
     return "\n".join(lines[2:]) or "(no change)"

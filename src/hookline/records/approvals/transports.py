@@ -135,7 +135,6 @@ class SocketMode:
         self._kept: dict[Any, asyncio.Task[None]] = {}
 
     def keep(self, settings: inbox.ApprovalSettings) -> None:
-        """Stay connected for every app that the settings name."""
         for channels in settings.people.values():
             for channel in channels:
                 if isinstance(channel, SlackChannel) and channel.app_token not in self._kept:

@@ -38,8 +38,6 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class _Place(msgspec.Struct):
-    """What a line says of its place in the chain."""
-
     seq: int
     prev: str
 

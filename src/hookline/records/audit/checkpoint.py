@@ -172,8 +172,6 @@ class TreeHead(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct):
-    """Where the tree stands, and where in the log."""
-
     size: int = 0
     roots: list[bytes] = []
     cursor: Cursor = Cursor()
@@ -224,7 +222,6 @@ class LogTree:
             return tree
 
     def leaves(self, size: int) -> list[bytes]:
-        """The first leaves; `AuditError` if there are not as many."""
         try:
             data = self.leaves_path.read_bytes()[: size * _LEAF]
         except OSError as problem:
@@ -271,11 +268,9 @@ class Checkpoints(LogTree):
         return vkey(self.origin, self.key.public_bytes)
 
     def is_due(self, before: int, after: int) -> bool:
-        """Whether a checkpoint belongs between two records."""
         return before // self.every != after // self.every
 
     def newest(self) -> list[str]:
-        """The checkpoints beside the log and at the anchor, as far as there are any."""
         return [path.read_text() for path in self.paths if path.exists()]
 
     def update(self) -> str:
@@ -315,7 +310,6 @@ class Checkpoints(LogTree):
         return {**self._about(note, head), "from": old.size, "fromRoot": _base64(old.root), "path": [*path]}
 
     def _signed(self) -> tuple[str, TreeHead, list[bytes]]:
-        """The newest checkpoint, and the leaves it is over."""
         notes = self.newest()
         if not notes:
             raise AuditError(f"{self.log}: it has no checkpoint; run `hookline audit checkpoint {self.log}`")

@@ -24,7 +24,6 @@ _COLUMNS = ("time", "machine", "seq", "run", "user", "cwd", "event", "tool", "de
 
 
 def _moment(record: Record) -> datetime:
-    """When it was written; 1970 if it does not say."""
     try:
         return datetime.fromisoformat(str(record.get("time"))).astimezone(UTC)
     except ValueError:
@@ -32,7 +31,6 @@ def _moment(record: Record) -> datetime:
 
 
 def _whole(value: object) -> int:
-    """A number as it is, anything else as 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 

@@ -280,7 +280,6 @@ def last_line_in(path: Path) -> bytes:
 
 
 def _base_of(path: Path) -> Link:
-    """Where the chain stood before a file's first line."""
     with path.open("rb") as file:
         return link_before(file.readline(MOST_LINE)) or Link()
 
@@ -301,7 +300,6 @@ def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
 
 
 def _link_at(seq: int, fd: int, older: list[Path]) -> Link | None:
-    """The link of a record, in whichever file it is."""
     found = next(map(link_of, _lines_after(fd, seq - 1)), None)
     for path in reversed(older):
         if found is not None and found.seq <= seq:

@@ -66,7 +66,6 @@ class PushState(msgspec.Struct):
         return max((head.seq if head else 0) - self.last.seq, 0)
 
     def summary(self) -> dict[str, Any]:
-        """For `service status` and the console."""
         names = ("log", "to", "sent", "missing", "behind", "time", "problem")
         return {name: getattr(self, name) for name in names}
 

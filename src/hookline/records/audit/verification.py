@@ -56,15 +56,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def base(self) -> Link:
-        """Where the oldest kept file begins."""
         return Link(self.base_seq, self.base_hash)
 
     def at(self, last: Link) -> Head:
-        """The head after more lines."""
         return msgspec.structs.replace(self, seq=last.seq, hash=last.hash)
 
     def since(self, base: Link) -> Head:
-        """The head after older files were deleted."""
         return msgspec.structs.replace(self, base_seq=base.seq, base_hash=base.hash)
 
 
@@ -287,8 +284,6 @@ def _anchored(log: LogFiles, walk: _Walk) -> list[Break]:
 
 
 class _Walk:
-    """Follows the chain from file to file."""
-
     def __init__(self, key: bytes | None, mark: Link | None) -> None:
         self.mark = mark
         self.at_mark: Link | None = None
@@ -342,7 +337,6 @@ class _BreakRecord(msgspec.Struct):
 
 
 def _ends(file: BinaryIO) -> bool:
-    """Whether what was read last is a whole line."""
     file.seek(-1, os.SEEK_CUR)
     return file.read(1) == b"\n"
 

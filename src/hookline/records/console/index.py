@@ -372,7 +372,6 @@ def _create(path: Path) -> sqlite3.Connection:
 
 
 def _remove(path: Path) -> None:
-    """Delete an index, and what SQLite keeps beside it."""
     for end in ("", "-wal", "-shm"):
         path.with_name(path.name + end).unlink(missing_ok=True)
 

@@ -100,7 +100,6 @@ def _chosen(store: LogStore, most: int, when: Filter) -> list[dict[str, Any]]:
 
 
 def _bounded(found: dict[str, Any]) -> dict[str, Any]:
-    """A record short enough for a report."""
     line = found["line"]
     if len(line) <= _MOST_LINE:
         return found
@@ -183,7 +182,6 @@ class ReplaySubprocess:
         return {"hooks": self._hooks, **self._found}
 
     def start(self) -> None:
-        """Begin, unless it runs already."""
         with self._lock:
             if self._found["state"] == "running":
                 return

@@ -72,7 +72,6 @@ class Gatekeeper:
         return made
 
     def trade(self, ticket: str) -> str | None:
-        """The token for a ticket, which is used up by this."""
         with self._lock:
             good = [one for one in self._tickets if hmac.compare_digest(one.encode(), ticket.encode())]
             if not good:
@@ -81,7 +80,6 @@ class Gatekeeper:
         return self._token
 
     def knows(self, authorization: str) -> bool:
-        """Whether a request's `Authorization` header carries the token."""
         return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {self._token}".encode())
 
 

@@ -123,7 +123,6 @@ class IndexReader:
         return found[0][0] if found else -1
 
     def rows(self, clause: str, values: Iterable[Any]) -> list[Values]:
-        """Events, as a list shows them."""
         found = map(dict, self.ask(_ROW + clause, values))
         return [{**one, "verdict": VERDICTS[one["verdict"]], "failed": bool(one["failed"])} for one in found]
 
@@ -133,13 +132,11 @@ class IndexReader:
         return self.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
 
     def span(self) -> dict[str, int]:
-        """The times of the first event and the last."""
         [found] = self.ask("SELECT (SELECT min(time) FROM events), (SELECT max(time) FROM events)")
         return {"first": found[0] or 0, "last": found[1] or 0}
 
     @property
     def width(self) -> int:
-        """How many milliseconds each sum over time covers."""
         found = self.ask("SELECT value FROM meta WHERE key = 'width'")
         return found[0][0] if found else 50
 
@@ -175,14 +172,12 @@ class LogStore:
         self._checking: set[str] = set()
 
     def status(self) -> Values:
-        """How far the index is, and what the whole of it holds."""
         index, (done, total) = self.index, self.index.progress
         span = self._reader.span() if index.complete else {"first": 0, "last": 0}
         far = {"ready": index.complete, "done": done, "total": total}
         return {**far, "events": index.last_id, "last_id": index.last_id, **span}
 
     def page(self, wanted: Filter, cursor: str, limit: int) -> Values:
-        """Events, newest first."""
         if wanted.text:
             return self._search(wanted, cursor, limit)
         parts, values = self._reader.conditions(wanted)
@@ -241,7 +236,6 @@ class LogStore:
         }
 
     def timeline(self, wanted: Filter) -> Values:
-        """Events over time: for each bucket its start and how many of each verdict."""
         width = self._reader.width
         buckets: dict[int, dict[str, int]] = {}
         for found in self._reader.cells(wanted, "bucket, verdict"):
@@ -284,7 +278,6 @@ class LogStore:
         return {"rows": [_session(one) for one in rows], "next": end}
 
     def session(self, name: str, cursor: str, limit: int) -> Values | None:
-        """One session and its events, oldest first."""
         found = self._ask(f"{_SESSION}WHERE name = ?", (name[:MOST_NAME],))
         if not found:
             return None
@@ -369,7 +362,6 @@ class LogStore:
         }
 
     def check(self) -> None:
-        """Verify every log's chain, in this thread."""
         for log in map(str, self.index.logs):
             self._checking.add(log)
             try:

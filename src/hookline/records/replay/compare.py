@@ -72,7 +72,6 @@ class Report(msgspec.Struct):
 
     @property
     def flip_count(self) -> int:
-        """How many calls would now be decided differently."""
         return sum(number for (was, now), number in self.counts.items() if was != now)
 
 

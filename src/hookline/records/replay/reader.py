@@ -267,7 +267,6 @@ def _event(said: _Audit) -> Event | None:
 
 
 def _result(said: _Audit) -> Event | None:
-    """What a call returned, as an audit log has it."""
     call: dict[str, Any] = {"tool_name": said.tool, "tool_input": said.input or {}}
     call |= {"session_id": said.run, "cwd": said.cwd}
     if said.event == "PostToolUse" and said.tool:
