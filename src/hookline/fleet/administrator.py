@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
 
-SECONDS = 2.0
-"""How often the console's pages ask the hub again."""
+SECONDS = 2.0  # how often the console's pages ask the hub again
 
 
 class HubAddress(msgspec.Struct, frozen=True):

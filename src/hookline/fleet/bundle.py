@@ -30,8 +30,7 @@ FORMAT = 1
 MOST_BYTES = 32 << 20
 MOST_FILES = 2_000
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
-TESTS = "tests.jsonl"
-"""The bundle's own tests: one object per line, `{"event": {…}, "decision": "deny"}`."""
+TESTS = "tests.jsonl"  # the bundle's own tests: one object per line, `{"event": {…}, "decision": "deny"}`
 
 _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OSError, ValueError)
 """Everything that reading a zip raises when its bytes are not what they were."""
@@ -48,8 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     created: str
     message: str
     files: dict[str, str]
-    restores: int | None = None
-    """The version whose files these are, if this bundle takes a change back."""
+    restores: int | None = None  # the version whose files these are, if this bundle takes a change back
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -58,8 +56,7 @@ class Bundle(msgspec.Struct, frozen=True):
     manifest: Manifest
     files: dict[str, bytes]
     digest: str
-    head: bytes
-    """The manifest as it was signed."""
+    head: bytes  # the manifest as it was signed
     signature: bytes
 
     @property

@@ -48,8 +48,7 @@ SIGNATURE_HEADER = "Hookline-Signature"
 """On every audit block: its machine's signature, so that not even the server can speak for it."""
 INSTANCE_HEADER = "Hookline-Instance"
 """Beside it: which process of the machine sent it. Two that take turns are two computers with one key."""
-TARGET = "target"
-"""The key in the policy bucket that says which version is wanted, and for whom."""
+TARGET = "target"  # the key in the policy bucket that says which version is wanted, and for whom
 JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.>"]}}
 """What a machine may do that has only a token: ask to be enrolled."""
 

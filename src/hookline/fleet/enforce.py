@@ -304,8 +304,7 @@ class PolicyTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     event: dict[str, Any]
     decision: str
-    by: str | None = None
-    """The hook that should decide, if that matters."""
+    by: str | None = None  # the hook that should decide, if that matters
 
 
 def check_in_process(folder: Path) -> list[str]:

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
-DAY_BYTES = 1 << 30
-"""How much a machine may send within a day: some 500 times what an agent at work writes."""
-FORGED_BYTES = 1 << 20
-"""How much a machine may send that it did not sign, before it is cut off."""
+DAY_BYTES = 1 << 30  # how much a machine may send within a day: some 500 times what an agent at work writes
+FORGED_BYTES = 1 << 20  # how much a machine may send that it did not sign, before it is cut off
 _CONSUMER = "ledger"
 _DAY = 86_400.0
 _SHARED = "two computers use its key, as copies of one image do; revoke it, and let each join with a token of its own"

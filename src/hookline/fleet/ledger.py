@@ -262,17 +262,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     hookline: str
     policy: int = 0
-    refused: str = ""
-    """Why the wanted policy is not in force, if it is not."""
+    refused: str = ""  # why the wanted policy is not in force, if it is not
     audit_seq: int = 0
-    checkpoint: str = ""
-    """A checkpoint over its audit log, for the hub to compare and to cosign."""
-    instance: str = ""
-    """Which process of the machine says this."""
-    hosts: list[dict[str, Any]] = []
-    """Which agents are installed there, hooked or not, proven or not."""
-    received: str = ""
-    """When the server took it, by the server's clock; set at the hub, whatever the machine says."""
+    checkpoint: str = ""  # a checkpoint over its audit log, for the hub to compare and to cosign
+    instance: str = ""  # which process of the machine says this
+    hosts: list[dict[str, Any]] = []  # which agents are installed there, hooked or not, proven or not
+    received: str = ""  # when the server took it, by the server's clock; set at the hub, whatever the machine says
 
 
 def read_status(machine: str, data: bytes, received: datetime | None) -> Status | None:

@@ -27,8 +27,7 @@ from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
 from hookline.fleet.members import verify
 
 Stale = Literal["keep", "ask", "deny"]
-_CLOCK_HOURS = 0.1
-"""How far a clock may be set back without a question how long ago the hub was heard."""
+_CLOCK_HOURS = 0.1  # how far a clock may be set back without a question how long ago the hub was heard
 _AGAIN = "the hub will send the policy again"
 
 
@@ -38,15 +37,11 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     name: str
     hub: str
-    team: str
-    """The team's public key: bundles signed by any other are refused."""
-    audit: str = ""
-    """The audit log that is sent to the hub."""
-    stale_hours: float = 0.0
-    """After how many hours without the hub the policy counts as stale; 0 is never."""
+    team: str  # the team's public key: bundles signed by any other are refused
+    audit: str = ""  # the audit log that is sent to the hub
+    stale_hours: float = 0.0  # after how many hours without the hub the policy counts as stale; 0 is never
     when_stale: Stale = "keep"
-    policy: int = 0
-    """The highest version that was ever in force here: a lower one, or none, is not accepted any more."""
+    policy: int = 0  # the highest version that was ever in force here: a lower one, or none, is not accepted any more
 
 
 class Current(msgspec.Struct, frozen=True, kw_only=True):

@@ -131,8 +131,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     enrolled: str
     revoked: str = ""
-    suspended: str = ""
-    """Why the hub has cut it off, until an administrator lets it in again."""
+    suspended: str = ""  # why the hub has cut it off, until an administrator lets it in again
 
 
 class _Token(msgspec.Struct, frozen=True):

@@ -48,8 +48,7 @@ _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
 _SECRET_NAME = re.compile(r"credential|secret|token|/\.env|\.(?:pem|key)$", re.IGNORECASE)
 _OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
 TWICE = 2
-MOST_EXACT = 20
-"""Whole commands that one rule lists; a program with more is used in too many ways to be learned."""
+MOST_EXACT = 20  # whole commands that one rule lists; a program with more is used in too many ways to be learned
 
 
 class Evidence(NamedTuple):

@@ -34,8 +34,7 @@ BOUNDS = tuple(base * 10.0**power for power in range(-3, 5) for base in (1.0, 1.
 
 _EDGES = range(12, len(BOUNDS), 2)
 """The buckets that Prometheus is told of: every second one from 0.1 ms on; being bounds, they are counted exactly."""
-TIMED = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
-"""What has to be heard of for tools to be timed."""
+TIMED = ("PreToolUse", "PostToolUse", "PostToolUseFailure")  # what has to be heard of for tools to be timed
 _BAD = (Status.FAILED, Status.TIMEOUT, Status.CANCELLED)
 _OTHER = "(other)"
 _DECISIONS = {decision: str(decision) for decision in Decision}

@@ -29,11 +29,9 @@ from hookline.settings.files import Problem, read_json
 from hookline.settings.policy import File
 from hookline.settings.sources import places
 
-ENTRY = "hookline.cli.main"
-"""What the service's workers import."""
+ENTRY = "hookline.cli.main"  # what the service's workers import
 LONGEST_HOLD = 600.0
-MARGIN = 1.0
-"""Seconds that are left for the answer to reach the host."""
+MARGIN = 1.0  # seconds that are left for the answer to reach the host
 START_LIMIT = 10.0
 AGAIN = "Go on with something else, and make exactly the same call again later"
 MOST_BYTES = 32 << 20

@@ -72,10 +72,8 @@ def unbound(
 
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
-KEPT_SECONDS = 24 * 3600.0
-"""How long an answer is still shown."""
-MOST_OPEN = 200
-"""More open questions than any person reads: what is asked beyond is denied."""
+KEPT_SECONDS = 24 * 3600.0  # how long an answer is still shown
+MOST_OPEN = 200  # more open questions than any person reads: what is asked beyond is denied
 
 _MOST_TEXT, _MOST_BEFORE = 4_000, 20
 _CONTENT = ("agent", "cwd", "tool", "input")
@@ -107,11 +105,9 @@ class AskedQuestion(msgspec.Struct, kw_only=True):
     by: str = ""
     how: str = ""
     at: float = 0.0
-    key: str = ""
-    """The key of the process that took the answer."""
+    key: str = ""  # the key of the process that took the answer
     sent: dict[str, str] = {}
-    waiting: int = 0
-    """How many equal calls wait for the answer now."""
+    waiting: int = 0  # how many equal calls wait for the answer now
 
 
 class Questions:

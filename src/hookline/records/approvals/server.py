@@ -29,8 +29,7 @@ from hookline.records.approvals.questions import AskedCall, AskedQuestion, Quest
 from hookline.records.approvals.transports import LinkMessage, NotSent, SocketMode, send
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
-IDLE = 15 * 60.0
-"""Seconds without an open question or a connection after which the process ends."""
+IDLE = 15 * 60.0  # seconds without an open question or a connection after which the process ends
 READ_LIMIT = 5.0
 _MOST_TEXT = 500
 _MOST_SHOWN = 100_000
@@ -45,8 +44,7 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _WORDS = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
 
 Body = dict[str, Any]
-Left = asyncio.Future[bytes]
-"""Is done when who asked leaves."""
+Left = asyncio.Future[bytes]  # Is done when who asked leaves
 
 
 class People:

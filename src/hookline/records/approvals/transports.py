@@ -17,8 +17,7 @@ from hookline.errors import HooklineError, MissingExtra, extra
 from hookline.records.approvals import inbox
 from hookline.records.approvals.inbox import SlackChannel, reveal
 
-SECONDS = 10.0
-"""How long a server or a program may take."""
+SECONDS = 10.0  # how long a server or a program may take
 
 
 class LinkMessage(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 EVERY = 1_000
 _LEAF = 32
 _STATE_BYTES = 4096
-NOTE, COSIGNATURE = 1, 4
-"""C2SP's numbers for the two kinds of signature on a note."""
+NOTE, COSIGNATURE = 1, 4  # C2SP's numbers for the two kinds of signature on a note
 IN_TOTO = "application/vnd.in-toto+json"
 
 

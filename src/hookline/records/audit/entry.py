@@ -26,8 +26,7 @@ MOST_TEXT = 4_000
 MOST_PARTS = 2_000
 MOST_ALL_TEXT = 64_000
 MOST_DEPTH = 32
-_MARGIN = 16_000
-"""How far beyond the cut a secret that begins before it is looked for: longer than any private key."""
+_MARGIN = 16_000  # how far beyond the cut a secret that begins before it is looked for: longer than any private key
 _BIG = 1 << 63
 _PIN = re.compile(r"(?i)pass|pin\Z|secret")
 _LEFT_OUT = "… (left out: the record is too long)"

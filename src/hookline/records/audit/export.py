@@ -175,8 +175,7 @@ def _step(record: Record) -> str:
 FORMATS: dict[str, Callable[[Record, str], Iterator[Record]]] = {
     "otel": lambda record, machine: iter((otlp(record, machine),)),
     "ocsf": ocsf,
-}
-"""The formats that are lines of JSON; a record may become several."""
+}  # the formats that are lines of JSON; a record may become several
 
 
 def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
@@ -234,8 +233,7 @@ _UNAVAILABLE = {
     "status": "not-evaluated", "inputs": [{"input": "policy-source", "lastResult": "none", "maxAge": 0}],
     "unavailableInput": ["policy-source"],
 }  # fmt: skip
-_OWN = ("seq", "prev", "hash", "by", "reasons", "policy", "approval", "observed")
-"""What the draft has no place for."""
+_OWN = ("seq", "prev", "hash", "by", "reasons", "policy", "approval", "observed")  # what the draft has no place for
 
 
 def signed_statement(line: bytes, key: SigningKey, key_name: str) -> Record:

@@ -55,8 +55,7 @@ class PushState(msgspec.Struct):
     cursor: Cursor = Cursor()
     last: Link = Link()
     sent: int = 0
-    missing: int = 0
-    """Records that were deleted before they could be sent."""
+    missing: int = 0  # records that were deleted before they could be sent
     time: float = 0.0
     problem: str = ""
 
@@ -193,8 +192,7 @@ _WRITTEN: dict[str, _Write] = {
     "ocsf": lambda record: FORMATS["ocsf"](record, platform.node()),
     "otlp": lambda record: iter(otlp(record, platform.node())["resourceLogs"]),
     "jsonl": lambda record: iter((record,)),
-}
-"""The formats; a record may become several."""
+}  # the formats; a record may become several
 
 
 def _lines(records: list[Record], write: _Write) -> bytes:

@@ -23,8 +23,7 @@ from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.records.audit.chain import Break, Link, digest, follow, link_before, records
 
-MOST_LINE = 16 << 20
-"""A longer line is not a record of ours, and is read in parts."""
+MOST_LINE = 16 << 20  # a longer line is not a record of ours, and is read in parts
 MOST_BREAKS = 1_000
 BREAK = "AuditBreak"
 """The event of the record that a writer begins a new file with when it finds the log cut or changed."""
@@ -101,8 +100,7 @@ def key_problem(head: Head, key: bytes | None) -> str | None:
 class Anchor(Protocol):
     """Somewhere else that remembers where a log stood; `read` gives `None` where nothing was remembered yet."""
 
-    required: bool
-    """Whether a log may not be written when this cannot be."""
+    required: bool  # whether a log may not be written when this cannot be
 
     def read(self, key: bytes | None) -> Link | None:
         """The last record this knows of."""

@@ -31,8 +31,7 @@ _SUMS = {
     "cube": (("event", "tool", "verdict", "failed", "hookset"), ("n",)),
     "hook_runs": (("hook",), ("runs", "denied", "failed", "skipped")),
     "hook_times": (("hook", "slot"), ("n",)),
-}
-"""The tables of sums over time: what a row is for, beside its bucket, and what is summed."""
+}  # the tables of sums over time: what a row is for, beside its bucket, and what is summed
 OnProgress = Callable[[int, int], None]
 
 
@@ -223,12 +222,10 @@ class Batch:
         self.rows: list[tuple[Any, ...]] = []
         self.cells: list[tuple[int, int, int, int, bool, int]] = []
         """Time, event, tool, verdict, failure and set of hooks of each event."""
-        self.times: list[tuple[int, int, int]] = []
-        """Hook, time and slot of how long it took, of each run."""
+        self.times: list[tuple[int, int, int]] = []  # hook, time and slot of how long it took, of each run
         self.hook_runs: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self.slow: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-        self.sessions: dict[int, list[Any]] = {}
-        """first, last, events, denied, asked, failed, tools, title, cwd, user"""
+        self.sessions: dict[int, list[Any]] = {}  # first, last, events, denied, asked, failed, tools, title, cwd, user
         self.unreadable: int = 0
         self.lines: int = 0
         self._names = names
@@ -354,8 +351,7 @@ def _coarsen_buckets(db: sqlite3.Connection) -> int:
 _TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 """The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
 
-_SHARED = "PRAGMA journal_mode=WAL"
-"""Lets others read while one writes."""
+_SHARED = "PRAGMA journal_mode=WAL"  # lets others read while one writes
 
 _INDICES: str = Path(__file__).with_name("indices.sql").read_text(encoding="utf-8")
 """Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""

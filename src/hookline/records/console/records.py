@@ -23,8 +23,7 @@ _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 VERDICTS = (*(word.lower() for word in reversed(WORDS)), "gap")
 """What a record came to, mildest first; the index stores the position in this table."""
 _CODES = {word: code for code, word in enumerate(VERDICTS)}
-SLOTS_PER_DOUBLING = 6
-"""How finely run times are counted: percentiles are exact to about 6 %."""
+SLOTS_PER_DOUBLING = 6  # how finely run times are counted: percentiles are exact to about 6 %
 FAILED = frozenset({"failed", "timeout", "cancelled"})
 
 

@@ -249,8 +249,7 @@ _QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
     "hook": lambda store, asked: store.hook(asked.get("name", "")),
     "coverage": lambda store, asked: store.coverage(),
     "health": lambda store, asked: store.health(),
-}
-"""Every question that can be asked, and who answers it."""
+}  # every question that can be asked, and who answers it
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

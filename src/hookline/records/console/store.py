@@ -27,8 +27,7 @@ from hookline.records.console.index import EVENT, HOOK, TOOL, LogIndex, open_rea
 from hookline.records.console.records import MOST_NAME, VERDICTS, percentile
 
 _SPARK = 40
-_MOST_SEARCHED = 250_000
-"""Events, the newest, in which a text is counted: so many are looked through within a second."""
+_MOST_SEARCHED = 250_000  # events, the newest, in which a text is counted: so many are looked through within a second
 _SEARCH_ROWS = 25_000
 _SEARCH_SECONDS = 0.2
 _MOST_GAPS = 200

@@ -29,8 +29,7 @@ _REFUSED = re.compile(
     r"|The user doesn't want to (?:proceed|take this action)"
     r"|Permission denied by hook"
     r"|\[.{0,2000}\]: (?:failed|timed out); blocking because"
-)
-"""How the result of a call that was not made begins, where nothing but the text says so; the first two are ours too."""
+)  # how the result of a call that was not made begins, where nothing but the text says so; the first two are ours too
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
@@ -299,8 +298,7 @@ def _prompt(entry: _Line) -> str:
 _BY_A_PERSON = re.compile(
     r"(?i)The user doesn't want to (?:proceed|take this action)|the user said"
     r"|Claude requested permissions? to .{0,2000} but you haven't granted it"
-)
-"""How a result begins when a person said no, or was not there to say yes: hooks had let the call pass."""
+)  # how a result begins when a person said no, or was not there to say yes: hooks had let the call pass
 
 
 def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
