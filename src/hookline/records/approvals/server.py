@@ -44,7 +44,7 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _WORDS = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
 
 Body = dict[str, Any]
-Left = asyncio.Future[bytes]  # Is done when who asked leaves
+Left = asyncio.Future[bytes]  # is done when who asked leaves
 
 
 class People:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -29,7 +29,6 @@ from hookline.records.audit.verification import (
     Anchor,
     AnchorSpec,
     Head,
-    LogFiles,
     anchor_for,
     key_problem,
     read_head,
@@ -206,10 +205,9 @@ class AuditFile:
         if mark.seq > stands.last.seq:
             why = f"{_difference(stands.last, mark)}, as the anchor knows"
             return msgspec.structs.replace(stands, last=mark, problem=why)
-        if _link_at(mark.seq, fd, self.rotated()) != mark:
-            why = f"record {mark.seq} is not the one that the anchor knows"
-            return msgspec.structs.replace(stands, problem=why)
-        return stands
+        known = _link_at(mark.seq, fd, self.rotated()) == mark
+        why = "" if known else f"record {mark.seq} is not the one that the anchor knows"
+        return msgspec.structs.replace(stands, problem=why)
 
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
@@ -247,16 +245,14 @@ class AuditFile:
         """
         may_lock = os.access(self.head_path, os.R_OK | os.W_OK)  # an auditor may have leave to read only
         lock: contextlib.AbstractContextManager[Any] = locked(self.head_path) if may_lock else contextlib.nullcontext()
-        files: list[tuple[Path, BinaryIO, int]] = []
         try:
             with contextlib.ExitStack() as stack:
                 with lock:
-                    for path in [*self.rotated(), self.path]:
-                        if path.exists():
-                            file = stack.enter_context(path.open("rb"))
-                            files.append((path, file, os.fstat(file.fileno()).st_size))
-                    found = LogFiles(self.path, self.head_path, read_head(self.head_path), files)
-                return verified(found, self._key, self.anchor)
+                    paths = [path for path in (*self.rotated(), self.path) if path.exists()]
+                    opened = [(path, stack.enter_context(path.open("rb"))) for path in paths]
+                    files = [(path, file, os.fstat(file.fileno()).st_size) for path, file in opened]
+                    head = read_head(self.head_path)
+                return verified(self.path, self.head_path, head, files, key=self._key, anchor=self.anchor)
         except OSError as problem:
             raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
 

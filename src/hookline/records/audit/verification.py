@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import tee
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -28,7 +28,7 @@ MOST_BREAKS = 1_000
 BREAK = "AuditBreak"
 """The event of the record that a writer begins a new file with when it finds the log cut or changed."""
 _MARK = b'"event":"AuditBreak"'
-_Files = list[tuple[Path, BinaryIO, int]]
+_Files = Sequence[tuple[Path, BinaryIO, int]]
 _HEAD_BYTES = 1024
 _ANCHOR_BYTES = 512
 
@@ -215,36 +215,30 @@ def _signature(seq: int, hashed: str, key: bytes) -> str:
     return digest(f"anchor {seq} {hashed}".encode(), key)
 
 
-class LogFiles(msgspec.Struct, frozen=True):
-    """A log as it was at one moment: its names, its head, and all its files, opened, with their sizes."""
-
-    path: Path
-    head_path: Path
-    head: Head | None
-    files: _Files
-
-
-def verified(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> list[Break]:
-    """Everything that is wrong with a log; nothing if it is whole."""
-    head, (mark, problems) = log.head, _marked(log, key, anchor)
-    if head is not None and (wrong_key := key_problem(head, key)):
-        return [*problems, Break(str(log.head_path), 1, wrong_key)]
-    if head is None and not log.files and mark is None:
-        return problems
-    walk = _Walk(key, mark)
-    walk.through(log.files, head)
+def verified(
+    path: Path, head_path: Path, head: Head | None, files: _Files, *, key: bytes | None, anchor: Anchor | None
+) -> list[Break]:
+    """Everything that is wrong with a log as it was at one moment, with its files opened; nothing if it is whole."""
+    mark, problems = _marked(head, key, anchor)
+    wrong_key = None if head is None else key_problem(head, key)
     lost = ""
-    if head is None:
+    if head is None and (files or mark is not None):
         lost = "the head file is missing or damaged: it cannot be told whether lines were cut off"
-    elif head.lost_at is not None:
+    elif head is not None and head.lost_at is not None:
         lost = (
             f"the head file was lost at record {head.lost_at}: it cannot be told whether lines before it were cut off"
         )
-    problems += [Break(str(log.head_path), 1, lost)] if lost else []
-    return [*problems, *walk.breaks, *(_end(log, head, walk) if head is not None else []), *_anchored(log, walk)]
+    if wrong_key or lost:
+        problems.append(Break(str(head_path), 1, wrong_key or lost))
+    if wrong_key or (head is None and not lost):
+        return problems
+    walk = _Walk(key, mark)
+    walk.through(files, head)
+    ends = _wrong_at_the_end(walk, head.last if head is not None else Link(), mark or Link())
+    return [*problems, *walk.breaks, *(Break(str(path), line, why) for line, why in ends)]
 
 
-def _marked(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> tuple[Link | None, list[Break]]:
+def _marked(head: Head | None, key: bytes | None, anchor: Anchor | None) -> tuple[Link | None, list[Break]]:
     """The record that the anchor knows, or what is wrong with the anchor."""
     if anchor is None:
         return None, []
@@ -252,69 +246,55 @@ def _marked(log: LogFiles, key: bytes | None, anchor: Anchor | None) -> tuple[Li
         mark = anchor.read(key)
     except AuditError as problem:
         return None, [Break(str(anchor), 1, str(problem).removeprefix(f"{anchor}: "))]
-    if mark is None and anchor.required and hasattr(anchor, "path") and log.head is not None and log.head.seq:
+    if mark is None and anchor.required and hasattr(anchor, "path") and head is not None and head.seq:
         return None, [Break(str(anchor), 1, "the anchor is missing: it cannot be told whether the log was rolled back")]
     return mark, []
 
 
-def _end(log: LogFiles, head: Head, walk: _Walk) -> list[Break]:
-    """Whether the log ends where its head says."""
+def _wrong_at_the_end(walk: _Walk, head: Link, mark: Link) -> Iterator[tuple[int, str]]:
+    """Whether the log ends where its head says, and still holds the record that its anchor knows."""
     last = walk.last or Link()
     if last.seq < head.seq:
-        return [Break(str(log.path), walk.lines + 1, f"{records(last.seq + 1, head.seq, 'was', 'were')} cut off")]
-    if last.seq == head.seq and last.hash not in (head.hash, ""):
-        return [Break(str(log.path), walk.lines, f"record {last.seq} is not the one that was written last")]
-    return []
-
-
-def _anchored(log: LogFiles, walk: _Walk) -> list[Break]:
-    """Whether the log still holds the record that its anchor knows."""
-    mark, last = walk.mark, walk.last or Link()
-    if mark is None or mark.seq == 0:
-        return []
+        yield walk.lines + 1, f"{records(last.seq + 1, head.seq, 'was', 'were')} cut off"
+    elif head.seq and last.seq == head.seq and last.hash not in (head.hash, ""):
+        yield walk.lines, f"record {last.seq} is not the one that was written last"
     if last.seq < mark.seq:
         gone = records(last.seq + 1, mark.seq, "was", "were")
-        return [Break(str(log.path), walk.lines + 1, f"{gone} removed: the log was rolled back or deleted")]
-    if walk.at_mark is not None and walk.at_mark.hash not in (mark.hash, ""):
+        yield walk.lines + 1, f"{gone} removed: the log was rolled back or deleted"
+    elif mark.seq and walk.at_mark is not None and walk.at_mark.hash not in (mark.hash, ""):
         why = f"record {mark.seq} is not the one that the anchor knows: the log was rolled back and written again"
-        return [Break(str(log.path), walk.lines, why)]
-    return []
+        yield walk.lines, why
 
 
 class _Walk:
     def __init__(self, key: bytes | None, mark: Link | None) -> None:
-        self.mark = mark
+        self._key, self._mark = key, mark
         self.at_mark: Link | None = None
         self.last: Link | None = None
         self.lines = 0
         self.breaks: list[Break] = []
-        self._key = key
 
     def through(self, files: _Files, head: Head | None) -> None:
         """All files, the oldest first; `lines` is then how many the last one has."""
         self.last = head.base if head is not None else None
         for path, file, size in files:
-            first = link_before(file.readline(MOST_LINE))
+            before = link_before(file.readline(MOST_LINE))
             file.seek(0)
-            if head is not None and first is not None and first.seq < head.base_seq:
+            if head is not None and before is not None and before.seq < head.base_seq:
                 continue  # it was to be deleted, and only a kill left it there
-            torn = self._follow(path, file, size)
+            torn = self._follow(path, file, size, self.last or before or Link())
             if torn and (file is not files[-1][1] or head is None or (self.last or Link()).seq < head.seq):
                 self._say(path, self.lines + 1, "the line is torn: it does not end")
 
-    def _follow(self, path: Path, file: BinaryIO, size: int) -> bool:
+    def _follow(self, path: Path, file: BinaryIO, size: int, start: Link) -> bool:
         """Follow one file; says whether its end is torn, as a writer that was killed leaves it; no one misses it."""
-        if self.last is None:
-            self.last = link_before(file.readline(MOST_LINE)) or Link()
-            file.seek(0)
-        self.lines = 0
+        self.lines, self.last = 0, start
         lines, same = tee(lines_of(file, size))
-        links = follow(lines, self.last, self._key)
-        for number, ((link, problem), line) in enumerate(zip(links, same, strict=True), 1):
+        for number, ((link, problem), line) in enumerate(zip(follow(lines, start, self._key), same, strict=True), 1):
             if problem is not None and file.tell() >= size and not _ends(file):
                 return True
             self.lines, self.last = number, link
-            if self.mark is not None and link.seq == self.mark.seq:
+            if self._mark is not None and link.seq == self._mark.seq:
                 self.at_mark = link
             if problem is not None:
                 self._say(path, number, problem)
