@@ -38,16 +38,6 @@ _UNREAD: dict[str, Any] = {"record": {}, "line": "", "chain": None}
 _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
-_ROW = (
-    "SELECT e.id, e.time, coalesce(v.name, '') AS event, e.verdict, coalesce(t.name, '') AS tool,"
-    " coalesce(s.name, '') AS session, coalesce(s.user, '') AS user, coalesce(e.about, '') AS about,"
-    " coalesce(b.name, '') AS by, coalesce(e.reason, '') AS reason, coalesce(e.ms, 0.0) AS ms, e.duration, e.failed,"
-    " coalesce(a.name, '') AS agent, coalesce(k.name, '') AS agent_type, coalesce(e.call, '') AS call,"
-    " (SELECT count(*) FROM hooksets h WHERE h.hookset = e.hookset) AS hooks"
-    " FROM events e LEFT JOIN names v ON v.id = e.event LEFT JOIN names t ON t.id = e.tool"
-    " LEFT JOIN names b ON b.id = e.by LEFT JOIN names a ON a.id = e.agent LEFT JOIN names k ON k.id = e.agent_type"
-    " LEFT JOIN sessions s ON s.id = e.run "
-)
 _SESSION = "SELECT id, name, first, last, events, tools, denied, asked, failed, title, cwd, user FROM sessions "
 
 Values = dict[str, Any]
@@ -122,13 +112,13 @@ class IndexReader:
         return found[0][0] if found else -1
 
     def rows(self, clause: str, values: Iterable[Any]) -> list[Values]:
-        found = map(dict, self.ask(_ROW + clause, values))
+        found = map(dict, self.ask(f"SELECT * FROM event_rows {clause}", values))
         return [{**one, "verdict": VERDICTS[one["verdict"]], "failed": bool(one["failed"])} for one in found]
 
     def newest(self, parts: Sequence[str], values: Iterable[Any]) -> list[Values]:
         """The events that were read last of those that match; the last of the values is how many at most."""
         ids = f"SELECT id FROM events NOT INDEXED{_where(parts)} ORDER BY id DESC LIMIT ?"
-        return self.rows(f"WHERE e.id IN ({ids}) ORDER BY e.id DESC", values)
+        return self.rows(f"WHERE id IN ({ids}) ORDER BY id DESC", values)
 
     def span(self) -> dict[str, int]:
         [found] = self.ask("SELECT (SELECT min(time) FROM events), (SELECT max(time) FROM events)")
@@ -184,7 +174,7 @@ class LogStore:
         parts += ["(time, id) < (?, ?)"] if before else []
         ids = f"SELECT id FROM events{_where(parts)} ORDER BY time DESC, id DESC LIMIT ?"
         values += [*(before or ()), limit]
-        return _page(self._reader.rows(f"WHERE e.id IN ({ids}) ORDER BY e.time DESC, e.id DESC", values), limit)
+        return _page(self._reader.rows(f"WHERE id IN ({ids}) ORDER BY time DESC, id DESC", values), limit)
 
     def _search(self, wanted: Filter, cursor: str, limit: int) -> Values:
         """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
@@ -193,7 +183,7 @@ class LogStore:
         top = start[1] if start else self.index.last_id + 1
         rows: list[Values] = []
         deadline = time.monotonic() + _SEARCH_SECONDS
-        while top > 1 and len(rows) < limit and (not rows or time.monotonic() < deadline):
+        while top > 1 and len(rows) < limit:
             bottom = max(top - _SEARCH_ROWS, 1)
             rows += self._reader.newest([*parts, "id >= ?", "id < ?"], [*values, bottom, top, limit - len(rows)])
             top = rows[-1]["id"] if len(rows) >= limit else bottom
@@ -212,27 +202,22 @@ class LogStore:
         """How many events match, and how many would for each value of each filter."""
         cells = self._reader.cells(wanted, "event, tool, verdict, failed, hookset")
         numbers = ", ".join(str(number) for number in {cell[place] for cell in cells for place in (0, 1)})
-        found = self._ask(f"SELECT id, name FROM names WHERE id IN ({numbers})")
-        names = {one["id"]: one["name"] for one in found}
-        hooksets: defaultdict[int, list[str]] = defaultdict(list)
+        names = dict(self._ask(f"SELECT id, name FROM names WHERE id IN ({numbers})"))
+        hooks: defaultdict[int, list[str]] = defaultdict(list)
         sets = ", ".join(str(number) for number in {cell["hookset"] for cell in cells})
         for hookset, hook in self._ask(
             f"SELECT h.hookset, n.name FROM hooksets h JOIN names n ON n.id = h.hook WHERE h.hookset IN ({sets})"
         ):
-            hooksets[hookset].append(hook)
+            hooks[hookset].append(hook)
         sums: dict[str, Counter[str]] = {kind: Counter() for kind in ("verdict", "event", "tool", "hook")}
-        for cell in cells:
-            sums["verdict"][VERDICTS[cell["verdict"]]] += cell["n"]
-            sums["event"][names.get(cell["event"], "")] += cell["n"]
-            sums["tool"][names.get(cell["tool"], "")] += cell["n"]
-            for hook in hooksets[cell["hookset"]]:
-                sums["hook"][hook] += cell["n"]
+        for event, tool, verdict, _, hookset, n in cells:
+            sums["verdict"][VERDICTS[verdict]] += n
+            sums["event"][names.get(event, "")] += n
+            sums["tool"][names.get(tool, "")] += n
+            for hook in hooks[hookset]:
+                sums["hook"][hook] += n
         failed = sum(cell["n"] for cell in cells if cell["failed"])
-        return {
-            "total": sum(cell["n"] for cell in cells),
-            **{kind: _most(sums[kind]) for kind in sums},
-            "failed": failed,
-        }
+        return {"total": sums["verdict"].total(), "failed": failed, **{kind: _most(sums[kind]) for kind in sums}}
 
     def timeline(self, wanted: Filter) -> Values:
         width = self._reader.width
@@ -243,7 +228,7 @@ class LogStore:
 
     def event(self, number: int) -> Values | None:
         """Everything about one event: its row, its record, its line and its place in the chain."""
-        rows = self._reader.rows("WHERE e.id = ?", [number])
+        rows = self._reader.rows("WHERE id = ?", [number])
         if not rows:
             return None
         [place] = self._ask(
@@ -281,7 +266,8 @@ class LogStore:
         if not found:
             return None
         values = [found[0]["id"], *(position(cursor) or (-1, 0)), limit]
-        rows = self._reader.rows("WHERE e.run = ? AND (e.time, e.id) > (?, ?) ORDER BY e.time, e.id LIMIT ?", values)
+        ids = "SELECT id FROM events WHERE run = ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?"
+        rows = self._reader.rows(f"WHERE id IN ({ids}) ORDER BY time, id", values)
         return {"session": _session(dict(found[0])), **_page(rows, limit)}
 
     def hooks(self) -> list[Values]:
@@ -337,7 +323,7 @@ class LogStore:
             " GROUP BY 1, 2 ORDER BY 3 DESC LIMIT ?",
             (_MOST_NAMES,),
         )
-        ran = {stats[0] for stats in self._ask("SELECT name FROM names WHERE kind = ?", (HOOK,))}
+        ran = {name for (name,) in self._ask("SELECT name FROM names WHERE kind = ?", (HOOK,))}
         never = [hook for hook in self._configured if hook.name not in ran]
         return {"tools": list(map(dict, cells)), "never": never, "configured": len(self._configured)}
 

@@ -20,3 +20,12 @@ CREATE TABLE hook_runs (
 CREATE TABLE hook_times (
     hook INTEGER, bucket INTEGER, slot INTEGER, n INTEGER, PRIMARY KEY (hook, bucket, slot)) WITHOUT ROWID;
 CREATE TABLE slowest (hook INTEGER, ms REAL, event INTEGER, PRIMARY KEY (hook, ms, event)) WITHOUT ROWID;
+CREATE VIEW event_rows AS SELECT
+    e.id, e.time, coalesce(v.name, '') AS event, e.verdict, coalesce(t.name, '') AS tool,
+    coalesce(s.name, '') AS session, coalesce(s.user, '') AS user, coalesce(e.about, '') AS about,
+    coalesce(b.name, '') AS by, coalesce(e.reason, '') AS reason, coalesce(e.ms, 0.0) AS ms, e.duration, e.failed,
+    coalesce(a.name, '') AS agent, coalesce(k.name, '') AS agent_type, coalesce(e.call, '') AS call,
+    (SELECT count(*) FROM hooksets h WHERE h.hookset = e.hookset) AS hooks
+FROM events e LEFT JOIN names v ON v.id = e.event LEFT JOIN names t ON t.id = e.tool
+    LEFT JOIN names b ON b.id = e.by LEFT JOIN names a ON a.id = e.agent LEFT JOIN names k ON k.id = e.agent_type
+    LEFT JOIN sessions s ON s.id = e.run;
