@@ -32,6 +32,11 @@ _SUMS = {
     "hook_runs": (("hook",), ("runs", "denied", "failed", "skipped")),
     "hook_times": (("hook", "slot"), ("n",)),
 }  # the tables of sums over time: what a row is for, beside its bucket, and what is summed
+_SEEN = (
+    "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable) VALUES (?, ?, ?, 0, x'', 0, 0)"
+    " ON CONFLICT (identity) DO UPDATE SET path = excluded.path WHERE path != excluded.path"
+)  # a rotated file keeps its events under its new name
+_SHARED = "PRAGMA journal_mode=WAL"  # lets others read while one writes
 OnProgress = Callable[[int, int], None]
 
 
@@ -49,22 +54,18 @@ class LogIndex:
     that was indexed (shorter, replaced) makes the index start over.
     """
 
-    path: Path
-
     def __init__(self, path: Path, logs: Iterable[Path]) -> None:
         self.path, self._held = _own(path.absolute())
         self._borrowed = self.path != path.absolute()
         self.logs: tuple[Path, ...] = tuple(logs)
-        self.complete: bool = False
         self.progress: tuple[int, int] = (0, 0)
         self.generation: int = 0
         self._lock = threading.Lock()
-        self._db: sqlite3.Connection
         self._open(_reopen(self.path))
 
     def _open(self, db: sqlite3.Connection | None) -> None:
         self._db = _create(self.path) if db is None else db
-        self.complete = db is not None
+        self.complete: bool = db is not None
         self.generation += 1
         self._names = Names(self._db)
         found = dict(self._db.execute("SELECT key, value FROM meta"))
@@ -81,63 +82,43 @@ class LogIndex:
                 _remove(self.path)
                 self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
 
-    def refresh(self, on_progress: OnProgress | None = None) -> int:
+    def refresh(self, on_progress: OnProgress = lambda done, total: None) -> int:
         with self._lock:
             found = [segment for log in self.logs for segment in LogReader(log).segments()]
-            known = self._known()
-            if not self._same_logs(found, known):
+            if not self._same_logs(found):
                 self._db.close()
                 self._open(None)
-                known = {}
+            self._db.executemany(_SEEN, [(one.log, one.path, one.identity) for one in found])
+            known = {row[0]: row[1:] for row in self._db.execute("SELECT identity, id, done FROM segments")}
+            todo = [(one, *known[one.identity]) for one in found if one.size > known[one.identity][1]]
             before = self.last_id
-            todo = [segment for segment in found if segment.size > known.get(segment.identity, (0, 0, b""))[1]]
             if todo or not self.complete:
-                self._read(todo, known, on_progress)
-            self._renamed(found)
+                self._read(todo, on_progress)
             return self.last_id - before
 
-    def _known(self) -> dict[str, tuple[int, int, bytes]]:
-        rows = self._db.execute("SELECT identity, id, done, tail FROM segments")
-        return {identity: (number, done, tail) for identity, number, done, tail in rows}
-
-    def _same_logs(self, found: list[Segment], known: dict[str, tuple[int, int, bytes]]) -> bool:
+    def _same_logs(self, found: list[Segment]) -> bool:
         """Whether the logs are those that were indexed: grown, renamed, or pruned at their old end, never changed.
 
         The newest file of each must still be there.
         """
         newest = self._db.execute("SELECT identity, max(id) FROM segments GROUP BY log")
         here = {segment.identity for segment in found}
-        seen = ((segment, known[segment.identity]) for segment in found if segment.identity in known)
+        known = {row[0]: Cursor(*row) for row in self._db.execute("SELECT identity, done, tail FROM segments")}
         return all(identity in here for identity, _ in newest) and all(
-            is_at(segment, Cursor(segment.identity, done, tail)) for segment, (_, done, tail) in seen
+            is_at(segment, known[segment.identity]) for segment in found if segment.identity in known
         )
 
-    def _renamed(self, found: list[Segment]) -> None:
-        """A rotated file keeps its events under its new name."""
-        paths = dict(self._db.execute("SELECT identity, path FROM segments"))
-        moved = [(one.path, one.identity) for one in found if paths.get(one.identity, one.path) != one.path]
-        if moved:
-            self._db.executemany("UPDATE segments SET path = ? WHERE identity = ?", moved)
-
-    def _read(self, todo: list[Segment], known: dict[str, tuple[int, int, bytes]], tell: OnProgress | None) -> None:
-        total = sum(segment.size - known.get(segment.identity, (0, 0, b""))[1] for segment in todo)
-        self.progress = (0, total)
-        for segment in todo:
-            number, done, _ = known.get(segment.identity) or (0, 0, b"")
-            if not number:
-                [(number,)] = self._db.execute(
-                    "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable)"
-                    " VALUES (?, ?, ?, 0, x'', 0, 0) RETURNING id",
-                    (segment.log, segment.path, segment.identity),
-                )
+    def _read(self, todo: list[tuple[Segment, int, int]], tell: OnProgress) -> None:
+        self.progress = (0, sum(segment.size - done for segment, _, done in todo))
+        for segment, number, start in todo:
+            done = start
             while data := read_lines(segment, done, _CHUNK):
                 self._write(number, done, data, done + len(data))
                 done += len(data)
-                self.progress = (self.progress[0] + len(data), total)
-                if tell is not None:
-                    tell(*self.progress)
+                self.progress = (self.progress[0] + len(data), self.progress[1])
+                tell(*self.progress)
         if not self.complete:
-            self._db.executescript(_INDICES)
+            self._db.executescript(_sql("indices"))
             self._db.execute("ANALYZE")
             self._put(version=VERSION, complete=1)
             self._db.execute(_SHARED)
@@ -348,13 +329,8 @@ def _coarsen_buckets(db: sqlite3.Connection) -> int:
     return factor
 
 
-_TABLES: str = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
-"""The log stays the truth: an event's row says where its line lies, and what a list of events has to show."""
-
-_SHARED = "PRAGMA journal_mode=WAL"  # lets others read while one writes
-
-_INDICES: str = Path(__file__).with_name("indices.sql").read_text(encoding="utf-8")
-"""Made after a bulk load. The first answers every filter without touching the table, also where nothing matches."""
+def _sql(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _create(path: Path) -> sqlite3.Connection:
@@ -363,7 +339,7 @@ def _create(path: Path) -> sqlite3.Connection:
     path.touch(0o600)
     db = _tuned(sqlite3.connect(path, isolation_level=None, check_same_thread=False))
     db.execute("PRAGMA journal_mode=OFF")
-    db.executescript(_TABLES)
+    db.executescript(_sql("tables"))
     return db
 
 
@@ -392,14 +368,11 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that cannot write."""
     db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None)
     db.row_factory = sqlite3.Row
-    db.execute("PRAGMA cache_size=-32768")
-    db.execute("PRAGMA mmap_size=1073741824")
+    db.executescript("PRAGMA cache_size=-32768; PRAGMA mmap_size=1073741824")
     return db
 
 
 def _tuned(db: sqlite3.Connection) -> sqlite3.Connection:
     """Fast rather than safe: what is lost is made again from the logs."""
-    db.execute("PRAGMA synchronous=OFF")
-    db.execute("PRAGMA cache_size=-65536")
-    db.execute("PRAGMA temp_store=MEMORY")
+    db.executescript("PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY")
     return db

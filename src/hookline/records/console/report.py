@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import msgspec
@@ -123,20 +124,13 @@ def page(data: dict[str, Any]) -> str:
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {' '.join(map(_hash, styles))};"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
-    first, uplot, main = scripts
+    theme, uplot, main = scripts
     embedded = msgspec.json.encode(data).decode()
     for sign in "<>&\u2028\u2029":  # no HTML parser may mistake it for markup
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
-    return "\n".join([
-        "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">', "<title>Hookline report</title>",
-        *(f"<style>{style}</style>" for style in styles), f"<script>{first}</script>", "</head>", "<body>",
-        "<noscript>This report draws itself with JavaScript, all of which is in this file.</noscript>",
-        '<div id="app"></div>', f'<script type="application/json" id="hookline-data">{embedded}</script>',
-        f"<script>{uplot}</script>", f'<script type="module">{main}</script>', "</body>", "</html>", "",
-    ])  # fmt: skip
+    template = Template(Path(__file__).with_name("report.html").read_text())
+    styled = "\n".join(f"<style>{style}</style>" for style in styles)
+    return template.substitute(policy=policy, styles=styled, theme=theme, data=embedded, uplot=uplot, main=main)
 
 
 def _hash(text: str) -> str:

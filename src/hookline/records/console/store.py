@@ -202,7 +202,7 @@ class LogStore:
         """How many events match, and how many would for each value of each filter."""
         cells = self._reader.cells(wanted, "event, tool, verdict, failed, hookset")
         numbers = ", ".join(str(number) for number in {cell[place] for cell in cells for place in (0, 1)})
-        names = dict(self._ask(f"SELECT id, name FROM names WHERE id IN ({numbers})"))
+        names: dict[int, str] = dict(map(tuple, self._ask(f"SELECT id, name FROM names WHERE id IN ({numbers})")))
         hooks: defaultdict[int, list[str]] = defaultdict(list)
         sets = ", ".join(str(number) for number in {cell["hookset"] for cell in cells})
         for hookset, hook in self._ask(
