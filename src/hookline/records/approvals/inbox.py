@@ -152,17 +152,16 @@ async def _connected(limit: float) -> socket.socket:
             connection.connect(where)
         except OSError as problem:
             connection.close()
-            starts = isinstance(problem, FileNotFoundError | ConnectionRefusedError)
-            if not starts or time.monotonic() >= end:
+            if not isinstance(problem, FileNotFoundError | ConnectionRefusedError) or time.monotonic() >= end:
                 raise Unreachable(f"the inbox cannot be reached: {problem}") from None
-            with contextlib.suppress(OSError):  # a full disk, a read-only folder
-                control.start(ENTRY)
-            await asyncio.sleep(_LOOK)
-            continue
-        if address.is_trusted(connection):
-            return connection
-        connection.close()
-        raise Unreachable("the inbox belongs to a process that is confined differently")
+        else:
+            if address.is_trusted(connection):
+                return connection
+            connection.close()
+            raise Unreachable("the inbox belongs to a process that is confined differently")
+        with contextlib.suppress(OSError):  # a full disk, a read-only folder
+            control.start(ENTRY)
+        await asyncio.sleep(_LOOK)
 
 
 async def alert(kind: str, title: str, text: str) -> None:
@@ -179,13 +178,12 @@ async def alert(kind: str, title: str, text: str) -> None:
 async def report(verdict: Verdict) -> None:
     """Tell what went wrong in a verdict; a deny is counted, unless a person gave it."""
     for outcome in verdict.failures:
-        slow = outcome.status is Status.TIMEOUT
-        title = f"hook `{outcome.hook}` {'timed out' if slow else 'failed'} on {verdict.event.event_name}"
+        how = "timed out" if outcome.status is Status.TIMEOUT else "failed"
+        title = f"hook `{outcome.hook}` {how} on {verdict.event.event_name}"
         await alert(f"{outcome.status} {outcome.hook}", title, outcome.error or "")
     if verdict.blocked and verdict.approval is None:
-        await alert(
-            "denied", "", f"the last one: {verdict.event.tool_name or verdict.event.event_name}: {verdict.reason}"
-        )
+        what = verdict.event.tool_name or verdict.event.event_name
+        await alert("denied", "", f"the last one: {what}: {verdict.reason}")
 
 
 class SecretFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -282,16 +280,14 @@ def approval_problems(files: Iterable[File]) -> list[Problem]:
     found = []
     for file in files:
         where = f"{file.source.label}: approvals"
-        if "approvals" not in file.raw:
-            continue
-        if file.source.kind not in ("user", "managed"):
+        if "approvals" in file.raw and file.source.kind not in ("user", "managed"):
             told = "has no effect here: who approves is not a project's to say; write it into your own settings"
             found.append(Problem(where, told, severity="warning"))
-            continue
-        try:
-            parse_approvals(file.raw["approvals"], where)
-        except ConfigError as problem:
-            found.append(Problem(problem.where, problem.problem))
+        elif "approvals" in file.raw:
+            try:
+                parse_approvals(file.raw["approvals"], where)
+            except ConfigError as problem:
+                found.append(Problem(problem.where, problem.problem))
     return found
 
 

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -145,15 +145,14 @@ class Questions:
         """An answered question whose yes is for this call; that uses it up."""
         answered = [one for one in self.recent() if one.state == "yes"]
         for one in answered:
-            if one.call.identity != call.identity:
-                continue
-            at = max(self._clock(), one.at)  # a clock that went back makes no answer invalid; `get` knows its end
-            holds = one.call.policy == call.policy if call.policy else None
-            presented, keys = map(self._grant, answered), {one.by: self._key_id}
-            if not unbound(self._grant(one), call, at=at, keys=keys, presented=presented, policy_holds=holds):
-                one.state = "used"
-                self._save()
-                return one
+            if one.call.identity == call.identity:
+                at = max(self._clock(), one.at)  # a clock that went back makes no answer invalid; `get` knows its end
+                holds = one.call.policy == call.policy if call.policy else None
+                presented, keys = map(self._grant, answered), {one.by: self._key_id}
+                if not unbound(self._grant(one), call, at=at, keys=keys, presented=presented, policy_holds=holds):
+                    one.state = "used"
+                    self._save()
+                    return one
         return None
 
     def _grant(self, one: AskedQuestion) -> Grant:
@@ -210,10 +209,9 @@ class Questions:
             log.warning("open questions could not be read: %s", problem)
             return []
         now = self._clock()
-        open_ones = [one for one in found if one.made <= now < one.until]  # else the clock went back meanwhile
-        return [
-            msgspec.structs.replace(one, state="open", by="", how="", at=0.0, key="", waiting=0) for one in open_ones
-        ]
+        afresh: dict[str, Any] = {"state": "open", "by": "", "how": "", "at": 0.0, "key": "", "waiting": 0}
+        still = [one for one in found if one.made <= now < one.until]  # else the clock went back meanwhile
+        return [msgspec.structs.replace(one, **afresh) for one in still]
 
     def _save(self) -> None:
         kept = [one for one in self.recent() if one.state in ("open", "yes")]

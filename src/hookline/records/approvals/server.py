@@ -65,7 +65,7 @@ class People:
             if strict:
                 raise
             log.warning("%s", problem)
-            return ApprovalSettings()
+        return ApprovalSettings()
 
     def tell(self, one: AskedQuestion) -> None:
         text = redact(one.why)[:_MOST_TEXT] + (f"\n({one.host})" if one.host else "")
@@ -321,10 +321,12 @@ class Site:
             async with asyncio.timeout(_PAGE_SECONDS):
                 request = await _read_request(reader)
                 status, kind, body = self._answer(request)
-                head = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body), "Connection": "close",
-                        **HEADERS}  # fmt: skip
-                lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {head[name]}" for name in head)]
-                writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if request.method == "HEAD" else body))
+                head = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body), "Connection": "close"}
+                lines = [f"{name}: {value}" for name, value in (head | HEADERS).items()]
+                first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+                writer.write(
+                    "\r\n".join([first, *lines, "", ""]).encode() + (b"" if request.method == "HEAD" else body)
+                )
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as problem:
             log.info("a browser was dropped: %s", str(problem) or type(problem).__name__)
@@ -406,21 +408,16 @@ def _readable(given: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "Command, confined" if confined else "Command", "command", confined[1] if confined else command
     path = rest.get("file_path") or rest.get("notebook_path") or ""
     edits = rest.pop("edits") if isinstance(rest.get("edits"), list) else [rest]
-    found = [
-        (edit, edit.pop("new_string")) for edit in edits if isinstance(edit, dict) and _is_text(edit, "new_string")
-    ]
-    changes = [(f"Change in {path}", "diff", _diff(str(edit.pop("old_string", "")), new)) for edit, new in found]
-    whole = [name for name in ("content", "new_source") if path and _is_text(rest, name)]
+    written = [edit for edit in edits if isinstance(edit, dict) and isinstance(edit.get("new_string"), str)]
+    pairs = [(str(edit.pop("old_string", "")), edit.pop("new_string")) for edit in written]
+    changes = [(f"Change in {path}", "diff", _diff(old, new)) for old, new in pairs]
+    whole = [name for name in ("content", "new_source") if path and isinstance(rest.get(name), str)]
     changes += [(f"New contents of {path}", "diff", _diff("", rest.pop(name))) for name in whole]
     yield from changes
     if left := [edit for edit in edits if edit and edit is not rest]:
         rest["edits"] = left
     if rest and not (changes and rest.keys() <= {"file_path", "notebook_path"}):
         yield "Input", "text", msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
-
-
-def _is_text(given: dict[str, Any], name: str) -> bool:
-    return isinstance(given.get(name), str)
 
 
 def _diff(old: str, new: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.wire.json_text import read_object
 from hookline.errors import HooklineError, MissingExtra, extra
 from hookline.records.approvals import inbox
 from hookline.records.approvals.inbox import SlackChannel, reveal
@@ -105,12 +106,7 @@ def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str] = Mapping
         raise NotSent("a URL begins with https://")
     made = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers})  # noqa: S310
     with urllib.request.urlopen(made, timeout=SECONDS) as answer:  # noqa: S310 - checked above
-        data = answer.read(1 << 20)
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return read_object(answer.read(1 << 20)) or {}
 
 
 _SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = MappingProxyType({
@@ -170,9 +166,8 @@ class SocketMode:
             if action.get("action_id") == "hookline":
                 link = self._link_for(str(action.get("value")), str(payload.get("user", {}).get("id")))
                 text = f"<{link}|Open the question>" if link else "This question is not for you, or it is over."
+                answer = {"response_type": "ephemeral", "replace_original": False, "text": text}
                 try:
-                    post(
-                        payload["response_url"], {"response_type": "ephemeral", "replace_original": False, "text": text}
-                    )
+                    post(payload["response_url"], answer)
                 except (OSError, NotSent) as problem:
                     log.warning("Slack cannot be answered: %s", problem)

@@ -107,10 +107,8 @@ def vkey(name: str, public: bytes, kind: int = NOTE) -> str:
 
 def signature_line(name: str, key: SigningKey, text: str, time: int | None = None) -> str:
     """A signature under a note; with a `time` a witness's, who says that it saw this text then."""
-    kind, stamp, signed = NOTE, b"", text
-    if time is not None:
-        kind, stamp, signed = COSIGNATURE, time.to_bytes(8, "big"), f"cosignature/v1\ntime {time}\n{text}"
-    made = _key_id(name, key.public_bytes, kind) + stamp + key.sign(signed.encode())
+    kind, stamp = (NOTE, b"") if time is None else (COSIGNATURE, time.to_bytes(8, "big"))
+    made = _key_id(name, key.public_bytes, kind) + stamp + key.sign(_signed_text(text, stamp))
     return f"— {name} {base64.b64encode(made).decode()}\n"
 
 
@@ -124,22 +122,19 @@ def verified_note(note: str, verifier: str) -> str:
         for line in lines.splitlines():
             dash, signer, signature = line.split(" ")
             raw = base64.b64decode(signature, validate=True)
-            if (
-                (dash, signer) == ("—", name)
-                and raw[:4] == _key_id(name, public, kind)
-                and _fits(text, kind, public, raw[4:])
-            ):
+            stamp, signed = (raw[4:12], raw[12:]) if kind == COSIGNATURE else (b"", raw[4:])
+            known = (dash, signer) == ("—", name) and raw[:4] == _key_id(name, public, kind)
+            if known and holds(public, _signed_text(text, stamp), signed):
                 return text
     except ValueError as problem:
         raise AuditError(f"not a signed note, or not a key: {problem}") from None
     raise AuditError(f"the note is not signed by {name}, or it was changed")
 
 
-def _fits(text: str, kind: int, public: bytes, signature: bytes) -> bool:
-    if kind == COSIGNATURE:
-        text = f"cosignature/v1\ntime {int.from_bytes(signature[:8], 'big')}\n{text}"
-        signature = signature[8:]
-    return holds(public, text.encode(), signature)
+def _signed_text(text: str, stamp: bytes) -> bytes:
+    """What is signed: the text of a note, or with a time's stamp that a witness saw it then."""
+    saw = f"cosignature/v1\ntime {int.from_bytes(stamp, 'big')}\n" if stamp else ""
+    return f"{saw}{text}".encode()
 
 
 def dsse_envelope(payload: bytes, key: SigningKey, key_name: str, kind: str = IN_TOTO) -> dict[str, Any]:
@@ -288,7 +283,7 @@ class Checkpoints(LogTree):
 
     def proof_of(self, record: int) -> dict[str, Any]:
         """That a record is in the log that the newest checkpoint is over, with all that a verifier needs."""
-        note, head, leaves = self._signed()
+        about, leaves = self._signed()
         lines = (line for batch in LogReader(self.log).batches() for line in batch.lines)
         line = next((line for line in lines if (link := link_of(line)) and link.seq == record), None)
         if line is None:
@@ -297,18 +292,19 @@ class Checkpoints(LogTree):
         if leaf not in leaves:
             raise AuditError(f"{self.log}: record {record} is not as it was, or is newer than the checkpoint")
         index = leaves.index(leaf)
-        path = map(_base64, inclusion_proof(index, leaves))
-        return {**self._about(note, head), "index": index, "leaf": _base64(line.removesuffix(b"\n")), "path": [*path]}
+        path = [*map(_base64, inclusion_proof(index, leaves))]
+        return {**about, "index": index, "leaf": _base64(line.removesuffix(b"\n")), "path": path}
 
     def proof_since(self, old: TreeHead) -> dict[str, Any]:
         """That the log's first records are still those of an older checkpoint."""
-        note, head, leaves = self._signed()
-        if old.size > head.size or root_of(leaves[: old.size]) != old.root:
+        about, leaves = self._signed()
+        if old.size > len(leaves) or root_of(leaves[: old.size]) != old.root:
             raise AuditError(f"{self.log}: it does not go on from that checkpoint: records were changed or removed")
-        path = map(_base64, consistency_proof(old.size, leaves))
-        return {**self._about(note, head), "from": old.size, "fromRoot": _base64(old.root), "path": [*path]}
+        path = [*map(_base64, consistency_proof(old.size, leaves))]
+        return {**about, "from": old.size, "fromRoot": _base64(old.root), "path": path}
 
-    def _signed(self) -> tuple[str, TreeHead, list[bytes]]:
+    def _signed(self) -> tuple[dict[str, Any], list[bytes]]:
+        """What a proof says of the newest checkpoint, and the leaves that it is over."""
         notes = self.newest()
         if not notes:
             raise AuditError(f"{self.log}: it has no checkpoint; run `hookline audit checkpoint {self.log}`")
@@ -316,10 +312,8 @@ class Checkpoints(LogTree):
         leaves = self.leaves(head.size)
         if root_of(leaves) != head.root:
             raise AuditError(f"{self.leaves_path}: it is not what the checkpoint is over")
-        return notes[0], head, leaves
-
-    def _about(self, note: str, head: TreeHead) -> dict[str, Any]:
-        return {"checkpoint": note, "vkey": self.vkey, "size": head.size, "root": _base64(head.root)}
+        about = {"checkpoint": notes[0], "vkey": self.vkey, "size": head.size, "root": _base64(head.root)}
+        return about, leaves
 
 
 def _base64(data: bytes) -> str:

@@ -30,13 +30,12 @@ def _moment(record: Record) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
+def _microseconds(record: Record) -> int:
+    return int(_moment(record).timestamp() * 1_000_000)
+
+
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def nanoseconds(record: Record) -> int:
-    """When it was written; 0 if it does not say."""
-    return int(_moment(record).timestamp() * 1_000_000) * 1_000
 
 
 def otlp(record: Record, machine: str = "") -> Record:
@@ -55,7 +54,7 @@ def otlp(record: Record, machine: str = "") -> Record:
     }
     resource = {"service.name": "hookline", "host.id": machine, "enduser.id": record.get("user", "")}
     log = {
-        "timeUnixNano": str(nanoseconds(record)),
+        "timeUnixNano": str(_microseconds(record) * 1_000),
         "severityText": text,
         "severityNumber": number,
         "body": {"stringValue": msgspec.json.encode(record).decode()},
@@ -70,7 +69,7 @@ def columns(record: Record, machine: str = "") -> Record:
     row = {name: record.get(name) for name in _COLUMNS}
     return {
         **{name: None if value is None else str(value) for name, value in row.items()},
-        "time": nanoseconds(record) // 1_000,
+        "time": _microseconds(record),
         "machine": machine,
         "seq": _whole(record.get("seq")),
         "blocked": bool(record.get("blocked")),
@@ -80,20 +79,18 @@ def columns(record: Record, machine: str = "") -> Record:
     }
 
 
-#
-# A shell line is a Process Activity, another tool an API Activity, a session or a subagent an Authentication, and
-# everything else an Application Lifecycle; what was not simply let through is a Detection Finding besides.
-
-
-# What belongs to a class and to a verdict, numbers with their captions, is in `ocsf.json`.
-
 _OCSF: Record = msgspec.json.decode(Path(__file__).with_name("ocsf.json").read_bytes())
+"""What belongs to a class and to a verdict, numbers with their captions."""
 _ACS = {"DENY": "deny", "STOP": "deny", "ASK": "ask", "DEFER": "defer", "REWRITE": "modify", "REPLACE": "modify"}
 """ACS' word for a decision, by the word that the log shows; every other word is let through."""
 
 
 def ocsf(record: Record, machine: str = "") -> Iterator[Record]:
-    """The step itself, and a finding unless it was let through as it was."""
+    """A record as events of OCSF.
+
+    A shell line is a Process Activity, another tool an API Activity, a session or a subagent an Authentication, and
+    everything else an Application Lifecycle; what was not simply let through is a Detection Finding besides.
+    """
     changed = "modify" if "rewritten" in record or "replaced" in record else "allow"
     verdict = _ACS.get(decision_word_of(record), changed)
     event, tool, command = str(record.get("event") or "unknown"), str(record.get("tool") or ""), _command(record)
@@ -202,23 +199,14 @@ def write_parquet(path: Path, records: Iterable[tuple[str, Record]]) -> int:
     with extra("Parquet", "parquet"):
         import pyarrow as pa  # type: ignore[import-untyped]
         from pyarrow import parquet
-    schema = _schema(pa)
+    kinds = {"time": pa.timestamp("us", tz="UTC"), "seq": pa.int64(), "blocked": pa.bool_(), "ms": pa.float64()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in (*_COLUMNS, "reasons", "record")])
     rows, count = (columns(record, machine) for machine, record in records), 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as file:
         while batch := list(islice(rows, _BATCH)):
             file.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)
     return count
-
-
-def _schema(arrow: Any) -> Any:
-    text = arrow.string()
-    kinds = {
-        "time": arrow.timestamp("us", tz="UTC"), "machine": text, "seq": arrow.int64(), "run": text, "user": text,
-        "cwd": text, "event": text, "tool": text, "decision": text, "blocked": arrow.bool_(), "by": text,
-        "ms": arrow.float64(), "hash": text, "reasons": text, "record": text,
-    }  # fmt: skip
-    return arrow.schema(list(kinds.items()))
 
 
 # -- one decision for a third party: an in-toto Statement, its predicate that of draft-gilda-audit-agent-audit-record --

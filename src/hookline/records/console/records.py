@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import log2
@@ -127,29 +128,19 @@ def _normalized(line: bytes) -> EventRecord | None:
     found = read_object(line)
     if found is None or not isinstance(found.get("event"), str):
         return None
+    if isinstance(rows := found.get("hooks"), list):
+        found["hooks"] = [_hook_row(row) for row in rows if isinstance(row, dict)]
     kept: dict[str, Any] = {}
     for field in msgspec.structs.fields(EventRecord):
-        if field.name not in found:
-            continue
-        value = _hook_rows(found[field.name]) if field.name == "hooks" else found[field.name]
-        try:
-            kept[field.name] = msgspec.convert(value, field.type, strict=False)
-        except (msgspec.MsgspecError, ValueError):
-            continue
+        if field.name in found:
+            with contextlib.suppress(msgspec.MsgspecError, ValueError):
+                kept[field.name] = msgspec.convert(found[field.name], field.type, strict=False)
     return EventRecord(**kept)
 
 
-def _hook_rows(value: Any) -> list[dict[str, Any]]:
-    rows = [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
-    return [
-        {
-            "hook": str(row.get("hook", "")),
-            "status": str(row.get("status", "ok")),
-            "decision": str(row.get("decision", "pass")),
-            "ms": row["ms"] if isinstance(row.get("ms"), (int, float)) else 0.0,
-        }
-        for row in rows
-    ]
+def _hook_row(row: dict[str, Any]) -> dict[str, Any]:
+    texts: dict[str, Any] = {name: str(row[name]) for name in ("hook", "status", "decision") if name in row}
+    return {**texts, "ms": row["ms"] if isinstance(row.get("ms"), (int, float)) else 0.0}
 
 
 def milliseconds(moment: datetime | None, before: int, now: int) -> int:

@@ -63,24 +63,20 @@ def report(
 
 def collect(store: LogStore, replay: dict[str, Any], most: int, when: Filter) -> dict[str, Any]:
     """Everything a report shows."""
-    facets = store.facets(when)
-    total = facets["total"]
-    rows = _chosen(store, most, when)
-    details = [_bounded(found) for row in rows if (found := store.event(row["id"])) is not None]
-    hooks = store.hooks()[:_MOST_HOOKS]
+    facets, hooks = store.facets(when), store.hooks()[:_MOST_HOOKS]
+    rows, total = _chosen(store, most, when), facets["total"]
     part = f"{len(rows):,} of {total:,} events: those that a hook decided, and the newest"
     held = f"all {len(rows):,} events" if len(rows) >= total else part
+    sessions = store.sessions("", _MOST_SESSIONS)["rows"]
     return {
         "note": f"A report made by Hookline on {datetime.now(UTC):%d %B %Y, %H:%M} UTC. It holds {held}.",
         "total": total,
         "events": rows,
-        "details": details,
+        "details": [_bounded(found) for row in rows if (found := store.event(row["id"])) is not None],
         "facets": facets,
         "timeline": store.timeline(when),
         "sessions": [
-            one
-            for one in store.sessions("", _MOST_SESSIONS)["rows"]
-            if one["last"] >= when.since and (not when.until or one["first"] <= when.until)
+            one for one in sessions if one["last"] >= when.since and one["first"] <= (when.until or one["first"])
         ],
         "hooks": hooks,
         "series": [store.hook(hook["name"]) for hook in hooks],

@@ -158,8 +158,7 @@ class Console:
         return respond
 
     async def _live(self, request: Request) -> Response:
-        wanted = _filter(dict(request.query_params))
-        last = int(request.query_params.get("after", "0"))
+        wanted, last = _filter(dict(request.query_params)), int(request.query_params.get("after", "0"))
         return StreamingResponse(self._stream(wanted, last), media_type="text/event-stream")
 
     async def _stream(self, wanted: Filter, last: int) -> AsyncIterator[bytes]:
@@ -194,6 +193,7 @@ class Console:
 
 def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
     """Lets through only what this machine's browser asks from the console's own page."""
+    more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
     def refusal(path: str, headers: dict[str, str]) -> Response | None:
         if why := foreign(headers, console.port):
@@ -204,17 +204,14 @@ def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
         return _problem(401, "open the address that `hookline console` printed")
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        await (refusal(scope["path"], headers) or app)(scope, receive, with_headers)
+        if scope["type"] == "http":
+            headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+            await (refusal(scope["path"], headers) or app)(scope, receive, with_headers)
 
     return respond
 
@@ -228,22 +225,19 @@ def _filter(asked: dict[str, str]) -> Filter:
     )  # fmt: skip
 
 
-def _limit(asked: dict[str, str], most: int) -> int:
-    return max(1, min(int(asked.get("limit") or 100), most))
+def _rows(asked: dict[str, str], most: int = _MOST_ROWS) -> tuple[str, int]:
+    """Which part of a list is asked for: behind which cursor, and how long."""
+    return asked.get("cursor", ""), max(1, min(int(asked.get("limit") or 100), most))
 
 
 _QUERIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
     "status": lambda store, asked: store.status(),
-    "events": lambda store, asked: store.page(_filter(asked), asked.get("cursor", ""), _limit(asked, _MOST_ROWS)),
+    "events": lambda store, asked: store.page(_filter(asked), *_rows(asked)),
     "facets": lambda store, asked: store.facets(_filter(asked)),
     "timeline": lambda store, asked: store.timeline(_filter(asked)),
     "event": lambda store, asked: store.event(int(asked.get("id") or 0)),
-    "sessions": lambda store, asked: store.sessions(
-        asked.get("cursor", ""), _limit(asked, _MOST_ROWS), asked.get("text", "")[:500]
-    ),
-    "session": lambda store, asked: store.session(
-        asked.get("name", ""), asked.get("cursor", ""), _limit(asked, _MOST_SESSION_ROWS)
-    ),
+    "sessions": lambda store, asked: store.sessions(*_rows(asked), asked.get("text", "")[:500]),
+    "session": lambda store, asked: store.session(asked.get("name", ""), *_rows(asked, _MOST_SESSION_ROWS)),
     "flow": lambda store, asked: history(asked.get("name", "")),
     "hooks": lambda store, asked: store.hooks(),
     "hook": lambda store, asked: store.hook(asked.get("name", "")),

@@ -172,11 +172,10 @@ class Range:
     def _audited(self, number: int, line: bytes) -> RecordedCall | None:
         said = _record(line)
         event = _event(said) if said is not None else None
-        if said is not None and event is None and self._heard:
-            event = _result(said)
-            return None if event is None else RecordedCall(self._file, number, event, HEARD, time=said.time)
         if said is None or event is None:
             return None
+        if said.event in _RESULTS:
+            return RecordedCall(self._file, number, event, HEARD, time=said.time) if self._heard else None
         decided = "deny" if said.blocked else {"ask": "ask", "defer": "ask"}.get(said.decision, "allow")
         partial = any(mark in line for mark in _PARTIAL)
         return RecordedCall(self._file, number, event, decided, said.by, partial, time=said.time)
@@ -251,27 +250,21 @@ def _next_line(file: BinaryIO) -> tuple[bytes, int]:
     return b"", length
 
 
+_RECORDED = {cls.event_name: cls for cls in (PreToolUse, PermissionRequest, UserPromptSubmit)}
+_RESULTS = {cls.event_name: cls for cls in (PostToolUse, PostToolUseFailure)}
+
+
 def _event(said: _Audit) -> Event | None:
-    base: dict[str, Any] = {
+    """What an audit log has of an event that is judged, or of a call's result."""
+    cls: type[Event] | None = (_RECORDED | _RESULTS).get(said.event)
+    if cls is None or not (said.tool or cls is UserPromptSubmit):
+        return None
+    found = {
         "session_id": said.run, "cwd": said.cwd, "permission_mode": said.mode, "agent_id": said.agent,
-        "agent_type": said.agent_type,
+        "agent_type": said.agent_type, "tool_name": said.tool, "tool_input": said.input or {}, "prompt": said.prompt,
+        "tool_use_id": said.tool_use_id, "tool_response": said.result, "error": said.error,
     }  # fmt: skip
-    if said.event == "PreToolUse" and said.tool:
-        return PreToolUse(tool_name=said.tool, tool_input=said.input or {}, tool_use_id=said.tool_use_id, **base)
-    if said.event == "PermissionRequest" and said.tool:
-        return PermissionRequest(tool_name=said.tool, tool_input=said.input or {}, **base)
-    if said.event == "UserPromptSubmit":
-        return UserPromptSubmit(prompt=said.prompt, **base)
-    return None
-
-
-def _result(said: _Audit) -> Event | None:
-    call: dict[str, Any] = {"tool_name": said.tool, "tool_input": said.input or {}}
-    call |= {"session_id": said.run, "cwd": said.cwd}
-    if said.event == "PostToolUse" and said.tool:
-        return PostToolUse(**call, tool_response=said.result, permission_mode=said.mode)
-    failed = said.event == "PostToolUseFailure" and said.tool
-    return PostToolUseFailure(**call, error=said.error) if failed else None
+    return cls(**{name: found[name] for name in cls.__struct_fields__ if name in found})
 
 
 def _heard_result(call: RecordedCall, entry: _Line, block: dict[str, Any]) -> RecordedCall:
