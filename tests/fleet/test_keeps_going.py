@@ -328,7 +328,7 @@ async def test_a_hub_with_a_new_key_of_its_own_is_the_same_hub(tmp_path: Path) -
     async with running(tmp_path / "hub") as hub:
         machine = await enrolled(hub, tmp_path / "laptop")
         port = hub.server.port if hub.server else 0
-    for name in ("hub.seed", "hub.key"):
+    for name in ("hub.seed",):
         (tmp_path / "hub" / name).unlink()
     async with running_at(tmp_path / "hub", port) as hub, Connected(machine):
         await hub.admin.push({"hooks.py": POLICY})

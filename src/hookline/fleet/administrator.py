@@ -45,11 +45,8 @@ class HubFolder:
 
     def hub_key(self) -> MachineKey:
         if not self.seed_path.exists():
-            made = MachineKey.generate()
-            write_atomically(self.seed_path, made.seed.encode(), durable=True)
-            write_atomically(self.path / "hub.key", made.raw, durable=True)
-            return made
-        return MachineKey((self.path / "hub.key").read_bytes())
+            write_atomically(self.seed_path, MachineKey.generate().seed.encode(), durable=True)
+        return MachineKey.load(self.seed_path)
 
     def write_users(self) -> None:
         """Write who may connect; a cluster that is not ours reads it when it is reloaded."""

@@ -51,10 +51,6 @@ def verify(public: str, data: bytes, signature: bytes) -> bool:
 class MachineKey(SigningKey):
     """A machine's own key, made on the machine."""
 
-    def __init__(self, raw: bytes) -> None:
-        super().__init__(raw)
-        self.raw = raw
-
     @classmethod
     def generate(cls) -> MachineKey:
         return cls(os.urandom(32))
@@ -79,7 +75,7 @@ class MachineKey(SigningKey):
         """The private half: `SU…`."""
         first = _SEED | (_USER >> 5)
         second = (_USER & 31) << 3
-        return _encode(bytes([first, second]) + self.raw)
+        return _encode(bytes([first, second]) + bytes(self._key))
 
 
 def log_origin(machine: str) -> str:

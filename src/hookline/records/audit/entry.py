@@ -147,11 +147,8 @@ def _hook(outcome: Outcome) -> dict[str, Any]:
     row: dict[str, Any] = {"hook": outcome.hook, "status": str(outcome.status), "ms": round(outcome.ms, 3)}
     if outcome.decision is not Decision.PASS:
         row["decision"] = str(outcome.decision)
-    for name in ("exit_code", "error", "note", "would"):
-        value = getattr(outcome, name)
-        if value is not None:
-            row[name] = value
-    return row
+    more = {name: getattr(outcome, name) for name in ("exit_code", "error", "note", "would")}
+    return row | {name: value for name, value in more.items() if value is not None}
 
 
 class _Cleaner:

@@ -164,7 +164,7 @@ class AuditLog:
                     self._unwritten[-1] = self._record(stopped, said)
                 return
             ended = any(entry[0].event.event_name == "SessionEnd" for entry in entries)
-            if self.checkpoints is not None and (ended or self.checkpoints.is_due(last - len(records), last)):
+            if ended or (self.checkpoints is not None and self.checkpoints.is_due(last - len(records), last)):
                 self._checkpoint()
             self._unwritten, self._missing = [], 0
             if self.error is not None:
@@ -173,11 +173,11 @@ class AuditLog:
 
     def _checkpoint(self) -> None:
         """Sign the log as it is. It can be done later as well, so a failure stops no one; it is told each time."""
-        try:
-            if self.checkpoints is not None:
+        if self.checkpoints is not None:
+            try:
                 self.checkpoints.update()
-        except AuditError as problem:
-            log.warning("%s", problem)
+            except AuditError as problem:
+                log.warning("%s", problem)
 
     def _all(self) -> list[dict[str, Any]]:
         """What is to be written, and how much cannot be any more."""

@@ -3,10 +3,9 @@
 It is a process of its own, beside the agents: the log is its queue, so a receiver that is away holds up nothing and
 costs no memory. What was sent is noted once the receiver has taken it; after a kill the last batch may come twice.
 
-Receivers are syslog (RFC 5424 over TCP or TLS), OTLP logs over HTTP, a file, a command. `send` returns when one has
-taken everything, and raises `OSError` if it is not known whether it has: then the same records are sent again. Syslog
-has no acknowledgement of its own; a batch counts as taken when its receiver has read it to the end and closed the
-connection.
+To send is to return when the receiver has taken everything, or to raise `OSError` if that is not known: then the same
+records are sent again. Syslog has no acknowledgement; a batch counts as taken when its receiver has read it to the end
+and closed the connection.
 """
 
 import contextlib
@@ -72,15 +71,13 @@ class PushState(msgspec.Struct):
 def push_states(state: str | Path | None = None) -> list[PushState]:
     """Every push of this user, as far as it is known here."""
     folder = Path(state or state_folder()) / "audit"
-    found = (_read(path) for path in sorted(folder.glob("push-*.json")))
-    return [one for one in found if one is not None]
+    return [found for path in sorted(folder.glob("push-*.json")) if (found := _read(path)) is not None]
 
 
 def _read(path: Path) -> PushState | None:
-    try:
+    with contextlib.suppress(OSError):
         return read_as(path.read_bytes(), PushState)
-    except OSError:
-        return None
+    return None
 
 
 class Pusher:
@@ -91,10 +88,9 @@ class Pusher:
         self._send = sink_for(to, form)
         name = hashlib.sha256(f"{self.path}\0{to}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._file = private_folder(state_folder() / "audit") / f"push-{name}.json"
-        self._lock: int | None = None
-        known = _read(self._file)
-        self.state: PushState = known or PushState(str(self.path), to)
+        self.state: PushState = _read(self._file) or PushState(str(self.path), to)
         self._reader = LogReader(self.path)
+        self._lock: int | None = None
 
     def acquire(self) -> None:
         """Be the only process that pushes this log there; `AuditError` if there is one already."""
@@ -150,8 +146,7 @@ class Pusher:
         delay = POLL_SECONDS
         while True:
             try:
-                sent = self.step()
-                delay = POLL_SECONDS
+                sent, delay = self.step(), POLL_SECONDS
             except OSError as problem:
                 if not self.state.problem:
                     log.warning("%s: %s; %d records wait", self.state.to, problem, self.state.behind)
@@ -182,9 +177,10 @@ def sink_for(to: str, form: str = "") -> Send:
         known = ", ".join(f"`{one}:`" for one in _SINKS)
         raise AuditError(f"sink: expected an address that begins with one of {known}, got `{to}`")
     usual, make = _SINKS[kind]
-    if (form or usual) not in _WRITTEN or ((form or usual) == "otlp") != (kind in ("http", "https")):
+    written = form or usual
+    if written not in _WRITTEN or (written == "otlp") != (kind in ("http", "https")):
         raise AuditError(f"sink `{to}`: it cannot take the format `{form}`; leave the format out for `{usual}`")
-    return make(to if rest.startswith("//") else rest, _WRITTEN[form or usual])
+    return make(to if rest.startswith("//") else rest, _WRITTEN[written])
 
 
 _Write = Callable[[Record], Iterator[Record]]

@@ -1,8 +1,7 @@
 """Reads an audit log from any place on: whole lines only, through rotations, while other processes write.
 
-A `Cursor` names a file by its identity, which outlasts the renaming of a rotation, and an offset in it. The file under
-the log's name may be put aside at any moment: so files are listed until two listings agree, and a file counts only if
-it still has the identity that the listing gave it.
+The file under the log's name may be put aside at any moment: so files are listed until two listings agree, and a file
+counts only if it still has the identity that the listing gave it.
 """
 
 from __future__ import annotations

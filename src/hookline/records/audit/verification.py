@@ -98,12 +98,13 @@ def key_problem(head: Head, key: bytes | None) -> str | None:
 
 
 class Anchor(Protocol):
-    """Somewhere else that remembers where a log stood; `read` gives `None` where nothing was remembered yet."""
+    """Somewhere else that remembers where a log stood."""
 
-    required: bool  # whether a log may not be written when this cannot be
+    required: bool = True  # whether a log may not be written when this cannot be
 
     def read(self, key: bytes | None) -> Link | None:
-        """The last record this knows of."""
+        """The last record this knows of; `None` where nothing was remembered yet."""
+        return None
 
     def write(self, last: Link, key: bytes | None) -> None:
         """Remember this one from now on."""
@@ -115,7 +116,7 @@ class _Mark(msgspec.Struct, frozen=True, kw_only=True):
     mac: str = ""
 
 
-class FileAnchor:
+class FileAnchor(Anchor):
     """An anchor in a file: as far from the log as you can put it, and where its writers' enemies cannot write."""
 
     def __init__(self, path: str | Path, *, required: bool = True) -> None:
@@ -152,22 +153,17 @@ class FileAnchor:
             raise AuditError(f"{self.path}: the anchor cannot be written: {problem.strerror}") from None
 
 
-class SinkAnchor:
+class SinkAnchor(Anchor):
     """An anchor that a function sends away, to a log collector or a queue: it is told `(seq, hash)` after each write.
 
     Nothing is read back: compare with `hookline audit verify --expect SEQ:HASH`.
     """
-
-    required = True
 
     def __init__(self, send: Callable[[int, str], object]) -> None:
         self._send = send
 
     def __str__(self) -> str:
         return "a function"
-
-    def read(self, key: bytes | None) -> Link | None:
-        return None
 
     def write(self, last: Link, key: bytes | None) -> None:
         try:
@@ -176,10 +172,8 @@ class SinkAnchor:
             raise AuditError(f"the anchor cannot be sent: {type(problem).__name__}: {problem}") from problem
 
 
-class ExpectedAnchor:
+class ExpectedAnchor(Anchor):
     """An anchor that was written down: `--expect SEQ:HASH`. It is only compared with."""
-
-    required = True
 
     def __init__(self, last: Link) -> None:
         self._last = last
@@ -189,9 +183,6 @@ class ExpectedAnchor:
 
     def read(self, key: bytes | None) -> Link | None:
         return self._last
-
-    def write(self, last: Link, key: bytes | None) -> None:
-        """Nothing is remembered."""
 
 
 AnchorSpec = str | Path | Callable[[int, str], object] | Anchor | bool | None
