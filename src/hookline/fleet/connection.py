@@ -54,10 +54,7 @@ JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.
 
 
 async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
-    """Cancel tasks until they have ended.
-
-    Once is not always enough: `asyncio.wait_for` of Python 3.11 forgets a cancellation that comes with the answer.
-    """
+    """Cancel tasks until they have ended: Python 3.11's `wait_for` forgets a cancellation that comes with the answer."""
     going = set(tasks)
     while going:
         for task in going:
@@ -102,14 +99,11 @@ async def connect(
         on_problem(problems[-1])
 
     more |= {"nkeys_seed": None if seed is None else str(seed), "inbox_prefix": inbox.encode(), "error_cb": on_error}
+    more |= {"name": name, "connect_timeout": 5, "reconnect_time_wait": 1, "max_reconnect_attempts": -1}
     while True:
         client = Client()
         try:
-            attempt = client.connect(
-                url, name=name, connect_timeout=5, reconnect_time_wait=1, max_reconnect_attempts=-1, ping_interval=20,
-                **more,
-            )  # fmt: skip
-            await asyncio.wait_for(attempt, None if patient else IMPATIENCE)
+            await asyncio.wait_for(client.connect(url, ping_interval=20, **more), None if patient else IMPATIENCE)
         except (NatsError, OSError, TimeoutError, ImportError) as problem:  # websockets need aiohttp
             with contextlib.suppress(Exception):
                 await client.close()
@@ -135,10 +129,7 @@ def advice(problem: Exception) -> str:
 
 
 def patient_jetstream(client: "Client") -> "JetStreamContext":
-    """JetStream, asked once more: a server that reads its list of users again does not answer for a moment.
-
-    A request without an answer has changed nothing, so it may be sent again.
-    """
+    """JetStream, asked again where no one answers, as when the server reads its users: nothing has changed then."""
     js = client.jetstream()
     for name in ("_api_request", "publish"):
         setattr(js, name, partial(_answered, getattr(js, name)))
@@ -171,15 +162,17 @@ def inbox_of(machine: str) -> str:
 
 def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
     """What a machine's credentials allow, in the words of a NATS server's configuration."""
-    reads = (
-        f"{AUDIT_STREAM}.{audit_of(machine)}", f"KV_{POLICY_BUCKET}.$KV.{POLICY_BUCKET}.>", f"OBJ_{BUNDLE_BUCKET}",
-        f"OBJ_{BUNDLE_BUCKET}.>",
-    )  # fmt: skip
-    looks_at = ("NAMES", f"INFO.KV_{POLICY_BUCKET}", f"INFO.KV_{STATUS_BUCKET}")
-    publish = [
-        audit_of(machine), f"$KV.{STATUS_BUCKET}.{machine}",
-        *(f"$JS.API.DIRECT.GET.{name}" for name in reads), *(f"$JS.API.STREAM.{name}" for name in looks_at),
-    ]  # fmt: skip
+    own = [audit_of(machine), f"$KV.{STATUS_BUCKET}.{machine}"]
+    asked = [
+        f"DIRECT.GET.{AUDIT_STREAM}.{audit_of(machine)}",
+        f"DIRECT.GET.KV_{POLICY_BUCKET}.$KV.{POLICY_BUCKET}.>",
+        f"DIRECT.GET.OBJ_{BUNDLE_BUCKET}",
+        f"DIRECT.GET.OBJ_{BUNDLE_BUCKET}.>",
+        "STREAM.NAMES",
+        f"STREAM.INFO.KV_{POLICY_BUCKET}",
+        f"STREAM.INFO.KV_{STATUS_BUCKET}",
+    ]
+    publish = [*own, *(f"$JS.API.{name}" for name in asked)]
     return {"publish": {"allow": publish}, "subscribe": {"allow": [f"{inbox_of(machine)}.>", ANNOUNCE]}}
 
 
@@ -214,13 +207,17 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def configure(self, hub_key: str, machines: dict[str, str]) -> None:
-        always = {"sync_interval": "always"} if self._sync else {}
+        jetstream = {"store_dir": str(self.folder / "jetstream")} | ({"sync_interval": "always"} if self._sync else {})
+        fleet = {"jetstream": "enabled", "users": users(hub_key, machines)}
         config = {
-            "host": self.host, "port": self.port, "server_name": "hookline-hub", "max_payload": MOST_PAYLOAD,
-            "jetstream": {"store_dir": str(self.folder / "jetstream"), **always},
-            "accounts": {"FLEET": {"jetstream": "enabled", "users": users(hub_key, machines)}, "SYS": {"users": []}},
+            "host": self.host,
+            "port": self.port,
+            "server_name": "hookline-hub",
+            "max_payload": MOST_PAYLOAD,
+            "jetstream": jetstream,
+            "accounts": {"FLEET": fleet, "SYS": {"users": []}},
             "system_account": "SYS",
-        }  # fmt: skip
+        }
         write_atomically(self.config_path, msgspec.json.format(msgspec.json.encode(config), indent=1))
 
     def start(self, seconds: float = 30.0) -> None:

@@ -109,10 +109,7 @@ def _audit_log(machine: Machine) -> AuditLog | None:
 
 
 def load_policy(folder: Path, files: Mapping[str, bytes] | None = None) -> tuple[Hook, ...]:
-    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`.
-
-    `files` are its files as they were read and compared; they are not read a second time.
-    """
+    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`; of `files` if these were read."""
     if files is None:
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return tuple(_loaded(folder.resolve(), files))

@@ -45,10 +45,7 @@ class _Ask(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """A team's hub in one folder, with its own NATS server unless `url` names another.
-
-    `quota` bounds the bytes of records that a machine may send within a day.
-    """
+    """A team's hub in one folder, with its own NATS server unless `url` names another."""
 
     def __init__(self, path: Path, *, server: wire.Server | None = None, url: str = "", quota: int = DAY_BYTES) -> None:
         self.folder: HubFolder = HubFolder(path)

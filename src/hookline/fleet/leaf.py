@@ -1,7 +1,4 @@
-"""A machine's connection to the hub: audit out, policy in, a word on how it stands.
-
-It runs beside the agents, never in their way: what they do is judged with what is on this machine.
-"""
+"""A machine's connection to the hub, beside the agents and never in their way: audit out, policy in, how it stands."""
 
 import asyncio
 import contextlib

@@ -63,10 +63,7 @@ class Mirror:
         return _end_of(self.path) if self._last is None else self._last
 
     def take(self, block: bytes) -> list[ChainProblem]:
-        """Write a block's new lines; what does not follow from what is there is a problem, and is kept all the same.
-
-        All of it is on the disk before the stream is told.
-        """
+        """Write a block's new lines, to the disk; what does not follow is a problem, and kept all the same."""
         if self._last is None:
             self._last = _end_of(self.path, cut=True)
         fresh = self._after([line + b"\n" for line in block.split(b"\n") if line])
@@ -351,7 +348,13 @@ def _row(
         where = "ahead of" if ahead > 0 else "behind"
         problems.append(f"its clock is {abs(ahead):.0f} s {where} the hub's; set it, or times in its records are off")
     return MachineRow(
-        machine=member.machine, name=member.name, seen=(status.received or status.time) if status else "",
-        silent=abs(age) > SILENT_SECONDS, policy=status.policy if status else 0, wanted=wanted, records=records,
-        problems=tuple(problems), agents=tuple(status.hosts) if status else (),
-    )  # fmt: skip
+        machine=member.machine,
+        name=member.name,
+        seen=(status.received or status.time) if status else "",
+        silent=abs(age) > SILENT_SECONDS,
+        policy=status.policy if status else 0,
+        wanted=wanted,
+        records=records,
+        problems=tuple(problems),
+        agents=tuple(status.hosts) if status else (),
+    )

@@ -158,10 +158,7 @@ class Machine:
         return floor
 
     def verified_policy(self) -> tuple[Path, dict[str, bytes]] | None:
-        """The folder of the policy in force and the bytes of its files, once its signature and each have been checked.
-
-        A program that can write the user's files could edit them; an edit is found here, at the next event.
-        """
+        """The folder of the policy in force, and its files, each checked against what was signed: an edit is found here."""
         current = self.current()
         if current is None:
             return None

@@ -1,7 +1,4 @@
-"""What happened: the audit log, metrics and traces, replays, and the console that shows them.
-
-`from hookline.records import AuditLog`; each name is imported when it is first used.
-"""
+"""What happened: the audit log, metrics and traces; each name is imported when it is first used."""
 
 from typing import TYPE_CHECKING
 

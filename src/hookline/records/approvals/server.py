@@ -287,10 +287,7 @@ class _Request(NamedTuple):
 
 
 class Site:
-    """The page's small web server: GET shows a question, POST answers it; there is nothing else to find.
-
-    Questions are shown to those who have a link; `people` are those who may answer now.
-    """
+    """The page's web server: GET shows a question to who has its link, POST answers it, for those in `people`."""
 
     def __init__(self, questions: Questions, people: Callable[[], Mapping[str, Any]]) -> None:
         self._questions, self._people = questions, people

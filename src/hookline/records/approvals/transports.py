@@ -120,10 +120,7 @@ RETRY_SECONDS = 2.0
 
 
 class SocketMode:
-    """One connection for each app; `link_for` gives the link of a question for a user of Slack, or nothing.
-
-    The connection goes out from here, so Slack needs no address of this machine.
-    """
+    """A connection out to Slack for each app; `link_for` gives a question's link for a user of Slack, or nothing."""
 
     def __init__(self, link_for: Callable[[str, str], str]) -> None:
         self._link_for = link_for

@@ -154,10 +154,7 @@ class FileAnchor(Anchor):
 
 
 class SinkAnchor(Anchor):
-    """An anchor that a function sends away, to a log collector or a queue: it is told `(seq, hash)` after each write.
-
-    Nothing is read back: compare with `hookline audit verify --expect SEQ:HASH`.
-    """
+    """An anchor that a function sends away: it is told `(seq, hash)`, to compare with `audit verify --expect`."""
 
     def __init__(self, send: Callable[[int, str], object]) -> None:
         self._send = send

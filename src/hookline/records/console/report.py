@@ -1,7 +1,4 @@
-"""A report: the console's views over a bounded copy of the data, in one file that needs no server and no network.
-
-A replay of today's hooks, which the report shows as the console does, has a process of its own.
-"""
+"""A report: the console's views over a bounded copy of the data, in one file that needs no server and no network."""
 
 import base64
 import hashlib
@@ -155,10 +152,7 @@ def _wrapped(name: str, source: str) -> str:
 
 
 class ReplaySubprocess:
-    """Today's hooks over the recorded past: runs `hookline replay --json` when it is told to start.
-
-    It has a process of its own: it may take long, and hooks may do anything. The flags say whose hooks.
-    """
+    """Today's hooks over the recorded past: `hookline replay --json`, as a process; the flags say whose hooks."""
 
     def __init__(self, files: Sequence[str], flags: Sequence[str], hooks: str) -> None:
         self._argv = hookline_argv("replay", "--json", *flags, "--", *files)

@@ -84,10 +84,7 @@ class Gatekeeper:
 
 
 class Console:
-    """One console: a store, who may see it, and what answers.
-
-    `views` has what further views ask for, by the name of the view; `acts` takes what a view sends.
-    """
+    """One console: a store, who may see it, and what answers; `views` and `acts` are what others add, by name."""
 
     def __init__(self, store: LogStore, replay: ReplaySubprocess | None, views: Views, acts: Acts) -> None:
         self.store, self._replay, self._views, self._acts = store, replay, views, acts

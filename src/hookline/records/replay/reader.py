@@ -33,10 +33,7 @@ _REFUSED = re.compile(
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
-    """One thing an agent wanted to do, and what was decided then: `deny`, `ask` or `allow`.
-
-    `rejected` says that it was a person who said no: no hook had denied it.
-    """
+    """One thing an agent wanted to do, and what was decided then: `deny`, `ask` or `allow`."""
 
     file: str
     line: int
@@ -44,10 +41,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
     decided: str
     by: str = ""
     partial: bool = False
-    rejected: bool = False
+    rejected: bool = False  # a person said no: no hook had denied it
     time: str = ""
-    ran: bool = False
-    """Whether a transcript has its result; an audit log says so in a record of its own (`PostToolUse`)."""
+    ran: bool = False  # a transcript has its result; an audit log says so in a record of its own (`PostToolUse`)
 
 
 class _Audit(msgspec.Struct):
