@@ -6,20 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 
 from hookline.core.files import write_atomically
-from hookline.errors import FleetError
+from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, pack, unpack
 from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows, widened
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey
 
-if TYPE_CHECKING:
+with extra("a fleet", "fleet"):
     from nats.aio.client import Client
     from nats.js import JetStreamContext
+    from nats.js.errors import KeyNotFoundError, NoKeysError
 
 SECONDS = 2.0  # how often the console's pages ask the hub again
 
@@ -63,7 +64,7 @@ class HubFolder:
 class Administrator:
     """A connection to a running hub, with the keys in its folder."""
 
-    def __init__(self, folder: HubFolder, client: "Client") -> None:
+    def __init__(self, folder: HubFolder, client: Client) -> None:
         self.folder = folder
         self.js: JetStreamContext = wire.patient_jetstream(client)
         self._client = client
@@ -96,8 +97,6 @@ class Administrator:
 
     async def statuses(self) -> dict[str, Status | None]:
         """What every machine said last, by id; `None` for what cannot be read."""
-        from nats.js.errors import NoKeysError
-
         bucket = await self.js.key_value(wire.STATUS_BUCKET)
         try:
             keys = await bucket.keys()
@@ -123,8 +122,6 @@ class Administrator:
 
     async def rollouts(self) -> list[Rollout]:
         """The last steps of rollouts, oldest first."""
-        from nats.js.errors import KeyNotFoundError, NoKeysError
-
         bucket = await self.js.key_value(wire.POLICY_BUCKET)
         try:
             entries = await bucket.history(wire.TARGET)

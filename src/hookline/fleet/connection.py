@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,9 +22,11 @@ from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet.ledger import Rollout
 
-if TYPE_CHECKING:
+with extra("a fleet", "fleet"):
     from nats.aio.client import Client
+    from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
+    from nats.js.errors import KeyNotFoundError, NoStreamResponseError, ServiceUnavailableError
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
@@ -54,7 +56,7 @@ JOIN_MAY = {"publish": {"allow": [ENROL]}, "subscribe": {"allow": ["_INBOX_join.
 
 
 async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
-    """Cancel tasks until they have ended: Python 3.11's `wait_for` forgets a cancellation that comes with the answer."""
+    """Cancel tasks until they have ended: Python 3.11's `wait_for` may forget a cancellation."""
     going = set(tasks)
     while going:
         for task in going:
@@ -63,10 +65,8 @@ async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def read_rollout(js: "JetStreamContext") -> Rollout | None:
+async def read_rollout(js: JetStreamContext) -> Rollout | None:
     """The rollout that is under way or was the last."""
-    from nats.js.errors import KeyNotFoundError
-
     bucket = await js.key_value(POLICY_BUCKET)
     try:
         entry = await bucket.get(TARGET)
@@ -84,11 +84,8 @@ async def connect(
     patient: bool = False,
     on_problem: Callable[[str], None] = lambda problem: None,
     **more: Any,
-) -> "Client":
+) -> Client:
     """Connect; with `patient` go on trying for as long as it takes, else say after `IMPATIENCE` why it failed."""
-    with extra("a fleet", "fleet"):
-        from nats.aio.client import Client
-        from nats.errors import Error as NatsError
     problems: list[str] = []
 
     async def on_error(problem: Exception) -> None:
@@ -128,7 +125,7 @@ def advice(problem: Exception) -> str:
     return text
 
 
-def patient_jetstream(client: "Client") -> "JetStreamContext":
+def patient_jetstream(client: Client) -> JetStreamContext:
     """JetStream, asked again where no one answers, as when the server reads its users: nothing has changed then."""
     js = client.jetstream()
     for name in ("_api_request", "publish"):
@@ -137,8 +134,6 @@ def patient_jetstream(client: "Client") -> "JetStreamContext":
 
 
 async def _answered(ask: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
-    from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
-
     clock = asyncio.get_running_loop().time
     until = clock() + PATIENCE
     while True:

@@ -109,7 +109,7 @@ def _audit_log(machine: Machine) -> AuditLog | None:
 
 
 def load_policy(folder: Path, files: Mapping[str, bytes] | None = None) -> tuple[Hook, ...]:
-    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`; of `files` if these were read."""
+    """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`, or of `files` as read."""
     if files is None:
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return tuple(_loaded(folder.resolve(), files))

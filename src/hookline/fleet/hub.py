@@ -13,20 +13,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from hookline.core.files import write_atomically
-from hookline.errors import FleetError
+from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.administrator import Administrator, HubAddress, HubFolder
 from hookline.fleet.ledger import MOST_STATUS, Status, read_status
 from hookline.fleet.members import signed_by
 from hookline.records.audit.chain import link_of
 
-if TYPE_CHECKING:
+with extra("a fleet", "fleet"):
+    from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig, StorageType, StreamConfig
+    from nats.js.errors import BadRequestError, NotFoundError
+    from nats.js.errors import Error as StreamError
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 DAY_BYTES = 1 << 30  # how much a machine may send within a day: some 500 times what an agent at work writes
@@ -99,14 +103,11 @@ class Hub:
         return self._admin
 
     @property
-    def js(self) -> "JetStreamContext":
+    def js(self) -> JetStreamContext:
         return self.admin.js
 
     async def _provision(self) -> None:
         """Streams and buckets; what is there already stays as it is, but for what a machine may do to others."""
-        from nats.js.api import KeyValueConfig, StorageType, StreamConfig
-        from nats.js.errors import BadRequestError
-
         audit = StreamConfig(
             name=wire.AUDIT_STREAM, subjects=[f"{wire.AUDIT}.*"], storage=StorageType.FILE, allow_direct=True,
             duplicate_window=120, deny_delete=True,
@@ -203,7 +204,7 @@ class Mirroring:
     """Follows the audit stream into the ledger."""
 
     def __init__(
-        self, folder: HubFolder, js: "Callable[[], JetStreamContext]", *, on_cut_off: Callable[[], None], quota: int
+        self, folder: HubFolder, js: Callable[[], JetStreamContext], *, on_cut_off: Callable[[], None], quota: int
     ) -> None:
         self._folder, self._js, self._on_cut_off, self._quota = folder, js, on_cut_off, quota
         self._keys: dict[str, str] = {}
@@ -215,8 +216,6 @@ class Mirroring:
 
     async def run(self) -> None:
         """Until it is cancelled. After a kill it goes on with what was not acknowledged."""
-        from nats.errors import Error as NatsError
-
         while True:
             try:
                 pull = await self.subscribe()
@@ -235,9 +234,6 @@ class Mirroring:
         What an earlier reader was handed and did not finish would come again later than what follows it, and look like
         a gap; so the consumer is made again, and starts there.
         """
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-        from nats.js.errors import NotFoundError
-
         js, start = self._js(), 1
         with contextlib.suppress(NotFoundError):
             known = await js.consumer_info(wire.AUDIT_STREAM, _CONSUMER)
@@ -254,8 +250,6 @@ class Mirroring:
 
     async def _behind(self, start: int) -> list[str]:
         """The machines whose last acknowledged block is not at the end of their mirror, nor anywhere in it."""
-        from nats.js.errors import NotFoundError
-
         found = []
         for machine in self._folder.registry.members():
             with contextlib.suppress(NotFoundError):
@@ -323,8 +317,6 @@ class Mirroring:
 
     async def _is_servers_answer(self, data: bytes, headers: Mapping[str, str]) -> bool:
         """Whether the server said this: another machine may have had its answers sent here."""
-        from nats.js.errors import Error as StreamError
-
         if data.startswith(b'{"type":"io.nats.jetstream.api.') and len(data) < 16_384:
             return True
         try:

@@ -12,11 +12,11 @@ from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from hookline.errors import AuditError, FleetError
+from hookline.errors import AuditError, FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, unpack
 from hookline.fleet.enforce import check_in_process
@@ -28,9 +28,11 @@ from hookline.records.audit.chain import Link, link_of
 from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
 
-if TYPE_CHECKING:
+with extra("a fleet", "fleet"):
     from nats.aio.client import Client
+    from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
+    from nats.js.errors import NotFoundError
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
@@ -52,8 +54,6 @@ async def join(
     secret, team = read_token(token)
     key = MachineKey.generate()
     client = await wire.connect(url, inbox="_INBOX_join", user="join", password="join")  # noqa: S106 - a door, not a secret
-    from nats.errors import Error as NatsError  # there, now that `connect` has found the extra
-
     try:
         ask = {"secret": secret, "key": key.public, "name": name or platform.node() or "machine"}
         answer = (await client.request(wire.ENROL, msgspec.json.encode(ask), timeout=10)).data
@@ -150,7 +150,7 @@ class Leaf:
                 await client.close()
 
     @property
-    def _js(self) -> "JetStreamContext":
+    def _js(self) -> JetStreamContext:
         assert self._client is not None
         return self._client.jetstream()
 
@@ -194,8 +194,6 @@ class Leaf:
         return sent
 
     async def _hub_position(self, subject: str) -> tuple[Link, int]:
-        from nats.js.errors import NotFoundError
-
         try:
             last = await self._js.get_last_msg(wire.AUDIT_STREAM, subject, direct=True)
         except NotFoundError:

@@ -158,7 +158,7 @@ class Machine:
         return floor
 
     def verified_policy(self) -> tuple[Path, dict[str, bytes]] | None:
-        """The folder of the policy in force, and its files, each checked against what was signed: an edit is found here."""
+        """The folder of the policy in force, and its files, checked against what was signed: an edit is found here."""
         current = self.current()
         if current is None:
             return None

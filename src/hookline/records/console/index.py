@@ -97,7 +97,7 @@ class LogIndex:
             return self.last_id - before
 
     def _same_logs(self, found: list[Segment]) -> bool:
-        """Whether the logs are those that were indexed: grown, renamed or pruned, the newest file of each still there."""
+        """Whether the logs are those that were indexed: grown, renamed or pruned, and the newest of each there."""
         newest = self._db.execute("SELECT identity, max(id) FROM segments GROUP BY log")
         here = {segment.identity for segment in found}
         known = {row[0]: Cursor(*row) for row in self._db.execute("SELECT identity, done, tail FROM segments")}
