@@ -452,7 +452,7 @@ def test_a_full_disk_at_the_hub_loses_nothing(tmp_path: Path) -> None:
 
     assert said.splitlines() == [
         "No space left on device; make room on the hub's disk: machines keep what is not acknowledged",
-        "('new', [])",
+        "[]",
         "True []",
     ]
 
