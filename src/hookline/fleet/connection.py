@@ -264,6 +264,10 @@ class Server:
             self._process.send_signal(signal.SIGHUP)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

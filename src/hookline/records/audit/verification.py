@@ -181,6 +181,9 @@ class ExpectedAnchor(Anchor):
     def read(self, key: bytes | None) -> Link | None:
         return self._last
 
+    def write(self, last: Link, key: bytes | None) -> None:
+        """Nothing is remembered."""
+
 
 AnchorSpec = str | Path | Callable[[int, str], object] | Anchor | bool | None
 """A file, a function, an anchor of your own, `True` for the state folder, `False` for none; `None` is by the key."""
