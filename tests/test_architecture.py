@@ -398,7 +398,7 @@ MAY_LIST_EVENTS = {
     "agent.stream_json.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
     "cli.commands.demo.play": "the demo's words for the three events of its own story",
     "records.telemetry": "the events before and after one tool call, and the kind of error that each end of one means",
-    "records.replay.reader": "the events that a replay fires again; of the others a log does not keep all that they had",
+    "records.replay.reader": "the events that a replay fires again: a log keeps all that is judged of these",
 }
 """Who may keep a table of event names outside `events`, and why."""
 
