@@ -7,10 +7,10 @@ hooks were grouped; which decision wins never depends on the order at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
 from operator import add, attrgetter
-from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -40,21 +40,21 @@ Action = Literal["accept", "decline", "cancel"]  # what may be done with a quest
 class EventFields(msgspec.Struct, frozen=True, kw_only=True):
     """What only single events understand; `hookline.events.catalog` says which field fits which event."""
 
-    mcp_output: Any = msgspec.UNSET
-    classifier_context: str | None = None
-    session_title: str | None = None
-    suppress_original_prompt: bool = False
-    initial_user_message: str | None = None
-    watch_paths: tuple[str, ...] = ()
-    reload_skills: bool = False
-    updated_permissions: tuple[Mapping[str, Any], ...] = ()
-    interrupt: bool = False
-    retry: bool = False
-    action: Action | None = None
-    content: dict[str, Any] | None = None
-    worktree_path: str | None = None
-    display_content: str | None = None
-    terminal_sequence: str | None = None
+    mcp_output: Any = msgspec.UNSET  # what the model gets in place of an MCP tool's output; `output` wins over it
+    classifier_context: str | None = None  # something for the permission classifier alone
+    session_title: str | None = None  # a new title for the session
+    suppress_original_prompt: bool = False  # do not repeat a blocked prompt to the user
+    initial_user_message: str | None = None  # a prompt to begin with, before the user's own
+    watch_paths: tuple[str, ...] = ()  # files whose changes should be announced as FileChanged
+    reload_skills: bool = False  # read the skills again
+    updated_permissions: tuple[Mapping[str, Any], ...] = ()  # permission rules to add, or a mode to set
+    interrupt: bool = False  # with a deny: end the turn, too
+    retry: bool = False  # tell the model that it may try the call again
+    action: Action | None = None  # answer in the user's place: `accept`, `decline` or `cancel`
+    content: dict[str, Any] | None = None  # what to fill in
+    worktree_path: str | None = None  # the worktree that the hook made
+    display_content: str | None = None  # the text to show instead
+    terminal_sequence: str | None = None  # an escape sequence for the user's terminal
 
     def __or__(self, other: EventFields) -> EventFields:
         return EventFields(**_joined(self, other, _OWN))
@@ -67,21 +67,21 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     on in the background; `specific` holds what only single events understand.
     """
 
-    decision: Decision = Decision.PASS
-    reasons: tuple[str, ...] = ()
-    input: dict[str, Any] | None = None
-    output: Any = msgspec.UNSET
-    context: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
-    stop: bool = False
-    stop_reason: str | None = None
-    keep_going: bool = False
-    keep_going_reasons: tuple[str, ...] = ()
-    suppress_output: bool = False
-    background: bool = False
-    background_timeout: float | None = None
-    later: Awaitable[Any] | None = None
-    specific: EventFields | None = None
+    decision: Decision = Decision.PASS  # pass, allow, ask, defer or deny
+    reasons: tuple[str, ...] = ()  # why; one per hook that decided
+    input: dict[str, Any] | None = None  # what the tool is to be called with instead: the whole input
+    output: Any = msgspec.UNSET  # what the model gets for the tool's output; `UNSET` leaves it alone, `None` is a value
+    context: tuple[str, ...] = ()  # texts that the model is told with its next request
+    messages: tuple[str, ...] = ()  # texts that the user is told
+    stop: bool = False  # end the agent's turn; on a gate, what was about to happen does not happen either
+    stop_reason: str | None = None  # why
+    keep_going: bool = False  # send the agent back to work
+    keep_going_reasons: tuple[str, ...] = ()  # what for
+    suppress_output: bool = False  # spare the user the hook's output
+    background: bool = False  # the hook goes on by itself; this answer says nothing more
+    background_timeout: float | None = None  # seconds it may take
+    later: Awaitable[Any] | None = None  # the work that goes on
+    specific: EventFields | None = None  # what only single events understand, below
 
     @property
     def reason(self) -> str:
@@ -129,67 +129,27 @@ _DECIDED = Merge("the strictest", max)
 _OF_DECIDERS = Merge("of those who decided, in configured order", add)
 
 
-class ReplyField(msgspec.Struct, frozen=True):
-    """One row per field of a reply: its name here and on the wire, its type there, its merge rule, what it means.
+_BY_DEFAULT: dict[Any, Merge] = {None: _LATER, msgspec.UNSET: _LATER_OUTPUT, False: _ANY, (): _ALL}
+MERGES = {
+    name: _BY_DEFAULT[default]
+    for cls in (Reply, EventFields)
+    for name, default in zip(cls.__struct_fields__, cls.__struct_defaults__, strict=True)
+} | {"decision": _DECIDED, "reasons": _OF_DECIDERS, "stop_reason": _FIRST, "specific": _EACH}
+"""How each field of two replies becomes one: what its default says, but for a few."""
 
-    `wire` is the name in an event's own part of the output, `""` if it is said elsewhere or not at all.
-    """
+WIRE_NAMES = {
+    "input": "updatedInput", "output": "updatedToolOutput", "context": "additionalContext",
+    **{
+        name: re.sub("_(.)", lambda found: found[1].upper(), name) for name in EventFields.__struct_fields__
+        if name not in ("updated_permissions", "interrupt", "terminal_sequence")  # which are said elsewhere
+    },
+    "mcp_output": "updatedMCPToolOutput",
+}  # fmt: skip
+"""The names of fields in an event's own part of the output."""
 
-    name: str
-    merge: Merge
-    about: str
-    wire: str = ""
-    type: Any = None
-
-
-_OUTPUT_ABOUT = "what the model gets in place of the tool's output; `UNSET` leaves it alone, `None` is a value"
-_PLAIN_ROWS = (
-    ReplyField("decision", _DECIDED, "pass, allow, ask, defer or deny"),
-    ReplyField("reasons", _OF_DECIDERS, "why; one per hook that decided"),
-    ReplyField("input", _LATER, "what the tool is to be called with instead: the whole input", "updatedInput",
-               dict[str, Any]),
-    ReplyField("output", _LATER_OUTPUT, _OUTPUT_ABOUT, "updatedToolOutput", Any),
-    ReplyField("context", _ALL, "texts that the model is told with its next request", "additionalContext", str),
-    ReplyField("messages", _ALL, "texts that the user is told"),
-    ReplyField("stop", _ANY, "end the agent's turn; on a gate, what was about to happen does not happen either"),
-    ReplyField("stop_reason", _FIRST, "why"),
-    ReplyField("keep_going", _ANY, "send the agent back to work"),
-    ReplyField("keep_going_reasons", _ALL, "what for"),
-    ReplyField("suppress_output", _ANY, "spare the user the hook's output"),
-    ReplyField("background", _ANY, "the hook goes on by itself; this answer says nothing more"),
-    ReplyField("background_timeout", _LATER, "seconds it may take"),
-    ReplyField("later", _LATER, "the work that goes on"),
-    ReplyField("specific", _EACH, "what only single events understand, below"),
-)  # fmt: skip
-_OWN_ROWS = (
-    ReplyField("mcp_output", _LATER_OUTPUT,
-               "what the model gets in place of an MCP tool's output; `output` wins over it",
-               "updatedMCPToolOutput", Any),
-    ReplyField("classifier_context", _LATER, "something for the permission classifier alone", "classifierContext", str),
-    ReplyField("session_title", _LATER, "a new title for the session", "sessionTitle", str),
-    ReplyField("suppress_original_prompt", _ANY, "do not repeat a blocked prompt to the user", "suppressOriginalPrompt",
-               bool),
-    ReplyField("initial_user_message", _LATER, "a prompt to begin with, before the user's own", "initialUserMessage",
-               str),
-    ReplyField("watch_paths", _ALL, "files whose changes should be announced as FileChanged", "watchPaths",
-               tuple[str, ...]),
-    ReplyField("reload_skills", _ANY, "read the skills again", "reloadSkills", bool),
-    ReplyField("updated_permissions", _ALL, "permission rules to add, or a mode to set"),
-    ReplyField("interrupt", _ANY, "with a deny: end the turn, too"),
-    ReplyField("retry", _ANY, "tell the model that it may try the call again", "retry", bool),
-    ReplyField("action", _LATER, "answer in the user's place: `accept`, `decline` or `cancel`", "action", Action),
-    ReplyField("content", _LATER, "what to fill in", "content", dict[str, Any]),
-    ReplyField("worktree_path", _LATER, "the worktree that the hook made", "worktreePath", str),
-    ReplyField("display_content", _LATER, "the text to show instead", "displayContent", str),
-    ReplyField("terminal_sequence", _LATER, "an escape sequence for the user's terminal"),
-)  # fmt: skip
-
-REPLY_FIELDS = MappingProxyType({row.name: row for row in (*_PLAIN_ROWS, *_OWN_ROWS)})
-"""Every field of a reply by its name; merging, the wire format, its JSON Schema and the reference derive from it."""
-
-_JOIN = {name: row.merge.join for name, row in REPLY_FIELDS.items()}
-_PLAIN = tuple(row.name for row in _PLAIN_ROWS if row.merge not in (_DECIDED, _OF_DECIDERS))
-_OWN = tuple(row.name for row in _OWN_ROWS)
+_JOIN = {name: rule.join for name, rule in MERGES.items()}
+_PLAIN = tuple(name for name in Reply.__struct_fields__ if MERGES[name] not in (_DECIDED, _OF_DECIDERS))
+_OWN = EventFields.__struct_fields__
 
 NOTHING = Reply()  # the answer of a hook that has nothing to say
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import hookline.replies as module
 from hookline.events import CATALOG
-from hookline.replies import REPLY_FIELDS, Decision, EventFields, Reply
+from hookline.replies import MERGES, Decision, EventFields, Reply
 from tools.reference.markdown import code, default, first_line, kind, table, types_of
 
 CONSTRUCTORS = (
@@ -69,23 +70,28 @@ def _events(names: list[str]) -> str:
 
 def joined(name: str) -> str:
     """How a field of two replies becomes one."""
-    return REPLY_FIELDS[name].merge.about
+    return MERGES[name].about
+
+
+def _means(cls: type[Reply | EventFields]) -> dict[str, str]:
+    """What each field means: the comment behind it."""
+    return dict(re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(cls), re.MULTILINE))
 
 
 def _fields(cls: type[Reply | EventFields]) -> str:
-    types = types_of(cls)
+    types, means = types_of(cls), _means(cls)
     rows = [
-        (code(name), kind(types[name]), code(default(cls, name)), REPLY_FIELDS[name].about, joined(name))
+        (code(name), kind(types[name]), code(default(cls, name)), means[name], joined(name))
         for name in cls.__struct_fields__
     ]
     return table(("field", "type", "default", "means", "of two"), rows)
 
 
 def _specific() -> str:
-    types = types_of(EventFields)
+    types, means = types_of(EventFields), _means(EventFields)
     rows = []
     for name in EventFields.__struct_fields__:
         events = [event for event, spec in CATALOG.items() if name in spec.fields]
         where = "every event" if len(events) == len(CATALOG) else _events(events)
-        rows.append((code(name), kind(types[name]), REPLY_FIELDS[name].about, where, joined(name)))
+        rows.append((code(name), kind(types[name]), means[name], where, joined(name)))
     return table(("field", "type", "means", "on", "of two"), rows)

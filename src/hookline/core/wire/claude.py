@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from hookline.core.wire.json_text import is_blank, parse_object, write
-from hookline.core.wire.output_types import CHOICE, DECISION, REASON, WIRE_NAMES, explained, fields_of, reply_of, typed
+from hookline.core.wire.output_types import CHOICE, DECISION, FIELD_NAMES, REASON, explained, fields_of, reply_of, typed
 from hookline.errors import EventError, ReplyError, ReplyMismatch
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, EventFields, Reply, check_fits, said
@@ -177,7 +177,7 @@ def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
 @cache
 def _words(event_name: str) -> Mapping[str, str]:
     """What the event calls the reply's fields."""
-    return MappingProxyType({WIRE_NAMES.get(field, field): field for field in fields_of(event_name)})
+    return MappingProxyType({FIELD_NAMES.get(field, field): field for field in fields_of(event_name)})
 
 
 def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any]) -> None:

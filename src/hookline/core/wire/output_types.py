@@ -8,15 +8,15 @@ never into a union.
 from __future__ import annotations
 
 from functools import cache
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from types import NoneType
+from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, spec_of
-from hookline.replies import NOTHING, REPLY_FIELDS, Decision, EventFields, Reply
+from hookline.replies import NOTHING, WIRE_NAMES, Decision, EventFields, Reply
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -50,8 +50,8 @@ class Denied(msgspec.Struct, rename="camel", tag_field="behavior", tag="deny"):
 
 
 DECISION, REASON, CHOICE = "permissionDecision", "permissionDecisionReason", "decision"
-WIRE_NAMES = MappingProxyType({row.wire: row.name for row in REPLY_FIELDS.values() if row.wire})
-"""The reply's fields by their names in an event's own part of the output."""
+FIELD_NAMES = {wire: name for name, wire in WIRE_NAMES.items()}
+_TYPES = {"updatedInput": dict[str, Any], "updatedToolOutput": Any, "additionalContext": str, REASON: str}
 
 
 @cache
@@ -60,7 +60,7 @@ def fields_of(event_name: str) -> tuple[str, ...]:
     spec = spec_of(event_name)
     if spec.decides == "request":
         return (CHOICE,)
-    named = [REPLY_FIELDS[name].wire for name in spec.fields if name not in spec.unsaid and REPLY_FIELDS[name].wire]
+    named = [WIRE_NAMES[name] for name in spec.fields if name not in spec.unsaid and name in WIRE_NAMES]
     return (*((DECISION, REASON) if spec.decides == "permission" else ()), *named)
 
 
@@ -70,14 +70,17 @@ def type_of(event_name: str, field: str) -> Any:
     if field == DECISION:
         said = spec_of(event_name).decisions
         return Literal[tuple(word for word in ("allow", "deny", "ask", "defer") if word in said)]
-    return {REASON: str, CHOICE: Allowed | Denied}.get(field) or REPLY_FIELDS[WIRE_NAMES[field]].type
+    if field == CHOICE:
+        return Allowed | Denied
+    kind = _TYPES.get(field) or get_type_hints(EventFields)[FIELD_NAMES[field]]
+    return Union[tuple(one for one in get_args(kind) if one is not NoneType)] if NoneType in get_args(kind) else kind  # noqa: UP007
 
 
 @cache
 def specific_type(event_name: str) -> type[msgspec.Struct]:
     """The struct of the event's `hookSpecificOutput`; its attributes are named as on the wire."""
     rows: list[Any] = [("hookEventName", Literal[event_name])]
-    required = (CHOICE, *(REPLY_FIELDS[name].wire for name in spec_of(event_name).required))
+    required = (CHOICE, *(WIRE_NAMES[name] for name in spec_of(event_name).required))
     for field in fields_of(event_name):
         kind = type_of(event_name, field)
         optional = (field, kind if kind is Any else kind | UnsetType, UNSET)
@@ -258,9 +261,9 @@ def _read(said: Said, name: str, value: Any, output: Any, body: Any) -> None:
     elif name == CHOICE:
         _read_choice(said, value)
     elif name in ("updatedInput", "updatedToolOutput"):
-        said[WIRE_NAMES[name]] = value
+        said[FIELD_NAMES[name]] = value
     elif name != "additionalContext":
-        said.setdefault("specific", {})[WIRE_NAMES[name]] = value
+        said.setdefault("specific", {})[FIELD_NAMES[name]] = value
     elif value:
         said["context"] = (value,)
 

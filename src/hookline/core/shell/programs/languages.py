@@ -10,7 +10,14 @@ import re
 from collections.abc import Sequence
 
 from hookline.core.shell.lexer import UNKNOWN
-from hookline.core.shell.programs.table import CODE_MODULES, INTERPRETER_VALUED, INTERPRETERS, program, sed_flags
+from hookline.core.shell.programs.table import (
+    CODE_MODULES,
+    INTERPRETER_VALUED,
+    INTERPRETERS,
+    SHARED,
+    program,
+    sed_flags,
+)
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, Words, script
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
@@ -43,12 +50,7 @@ def _after_dashes(name: str, given: Invocation) -> Analysis:
 
 
 _CONTAINERS = frozenset({"docker", "podman", "kubectl", "nerdctl"})
-_CONTAINER_VALUED = frozenset(
-    {"-v", "--volume", "-e", "--env", "-w", "--workdir", "-p", "--publish", "-u", "--user", "-l", "--label", "-h",
-     "-m", "-n", "-c", "-f", "--name", "--mount", "--network", "--net", "--env-file", "--entrypoint", "--platform",
-     "--hostname", "--memory", "--cpus", "--gpus", "--device", "--add-host", "--namespace", "--context", "--with",
-     "--python", "--extra", "--group", "--project", "--directory"}
-)  # fmt: skip
+_CONTAINER_VALUED = frozenset(SHARED["%CONTAINER-VALUED"])
 _MOST_STARTS = 12
 
 

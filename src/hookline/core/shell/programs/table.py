@@ -26,11 +26,12 @@ def _read_rows(text: str) -> Iterator[tuple[str, str]]:
             row = " ".join(shared.get(word, word) for word in row.split())
             if key.startswith("%"):
                 shared[key] = row
-            else:
-                yield key, row
+            yield key, row
 
 
-ROWS = dict(_read_rows(Path(__file__).with_name("rows.txt").read_text("utf-8")))
+_WRITTEN = dict(_read_rows(Path(__file__).with_name("rows.txt").read_text("utf-8")))
+ROWS = {key: row for key, row in _WRITTEN.items() if not key.startswith("%")}
+SHARED = {key: row.split() for key, row in _WRITTEN.items() if key.startswith("%")}
 _ROWS = {name: row for key, row in ROWS.items() for name in key.split()}
 _TAGS: dict[str, dict[str, str]] = {}
 for _name, _row in _ROWS.items():
@@ -162,21 +163,9 @@ def _short(word: str, row: Program) -> Iterator[_Found]:
 SHELLS = names("shell")
 SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 INTERPRETERS = lists("code")  # interpreters, and the options that carry code
-INTERPRETER_VALUED = frozenset(
-    {"-W", "-X", "-I", "-r", "-C", "-K", "-d", "-t", "-z", "-l", "-M", "-S", "--require", "--import", "--loader",
-     "--experimental-loader", "--conditions", "--env-file", "--check-hash-based-pycs", "--config"}
-)  # fmt: skip
-CODE_MODULES = frozenset({"timeit", "code", "pdb", "trace", "IPython", "ptpython", "bdb", "cProfile", "profile"})
-"""Modules of `python -m` that run code from their words."""
-CODE_VARIABLES = re.compile(
-    r"PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|PROMPT_COMMAND|PS[0-4]|IFS|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|SHELL|GLOBIGNORE"
-    r"|GIT_(?:SSH\w*|EXTERNAL_DIFF|PAGER|EDITOR|SEQUENCE_EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR"
-    r"|DIR|WORK_TREE|COMMON_DIR|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|TRACE\w*)"
-    r"|HOME|XDG_CONFIG_(?:HOME|DIRS)|RIPGREP_CONFIG_PATH|LESS|MANOPT|GREP_OPTIONS|FZF_DEFAULT_(?:COMMAND|OPTS)"
-    r"|\w*PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|TAR_OPTIONS|MAKEFLAGS"
-    r"|PYTHON(?:PATH|STARTUP|HOME|INSPECT|BREAKPOINT)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|NODE_(?:OPTIONS|PATH)"
-    r"|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|GCONV_PATH|HOSTALIASES|CC|CXX|GOFLAGS"
-)
+INTERPRETER_VALUED = frozenset(SHARED["%INTERPRETER-VALUED"])
+CODE_MODULES = frozenset(SHARED["%CODE-MODULES"])  # of `python -m`: they run code from their words
+CODE_VARIABLES = re.compile("|".join(SHARED["%CODE-VARIABLES"]))
 
 
 def sed_flags(script: str) -> list[str]:

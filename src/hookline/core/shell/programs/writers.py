@@ -6,14 +6,11 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 
-from hookline.core.shell.programs.table import lists, names, sed_flags
+from hookline.core.shell.programs.table import SHARED, lists, names, sed_flags
 from hookline.core.shell.shell_line import LATER, Arguments, SimpleCommand, arguments, value_of
 
 _WRITES, _OTHER_O = lists("writes"), names("other-o")
-_USUAL = (
-    "-o", "--output", "--out", "--outfile", "--output-file", "--output-dir", "--outdir", "--out-dir", "--log-file",
-    "--logfile", "--export", "--save",
-)  # fmt: skip
+_USUAL = SHARED["%USUAL-OUTPUT"]
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -104,10 +101,7 @@ def _wget(command: SimpleCommand, words: Arguments) -> list[str]:
     return [*_bundled(command, "OPoa"), *([] if named else ["."])]
 
 
-_GIT_READS = frozenset({
-    "status", "log", "diff", "show", "blame", "grep", "rev-parse", "ls-files", "ls-remote", "describe", "cat-file",
-    "remote", "help", "version",
-})  # fmt: skip
+_GIT_READS = frozenset(SHARED["%GIT-READS"])
 
 
 def _git(command: SimpleCommand, words: Arguments) -> list[str]:
