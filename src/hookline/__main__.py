@@ -14,9 +14,8 @@ FAILED = 2  # the exit code by which a command hook says no
 def main() -> None:
     """Run the command line and exit with its code."""
     words = sys.argv[1:]
-    if words[:1] == ["confine"] and words[1:2] != [
-        "--lines"
-    ]:  # stands before every shell line of an agent, and needs nothing else
+    # what stands before every shell line of an agent needs nothing else
+    if words[:1] == ["confine"] and words[1:2] != ["--lines"]:
         from hookline.sandbox.main import main as confine
 
         code = confine(words[1:])

@@ -108,10 +108,6 @@ def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: _JOIN[name](getattr(a, name), getattr(b, name)) for name in names}
 
 
-def _nested(a: EventFields | None, b: EventFields | None) -> EventFields | None:
-    return a | b if a is not None and b is not None else a or b
-
-
 class Merge(msgspec.Struct, frozen=True):
     """How one field of two replies becomes one."""
 
@@ -124,7 +120,7 @@ _LATER_OUTPUT = Merge(_LATER.about, lambda a, b: a if b is msgspec.UNSET else b)
 _FIRST = Merge("the first stands", lambda a, b: b if a is None else a)
 _ANY = Merge("any", lambda a, b: a or b)
 _ALL = Merge("all, in configured order", add)
-_EACH = Merge("field by field", _nested)
+_EACH = Merge("field by field", lambda a, b: a | b if a is not None and b is not None else a or b)
 _DECIDED = Merge("the strictest", max)
 _OF_DECIDERS = Merge("of those who decided, in configured order", add)
 

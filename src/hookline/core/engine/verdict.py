@@ -212,24 +212,6 @@ def _few(folded: list[str], width: int) -> list[str]:
     return [*folded[: _MOST_LINES - 1], folded[_MOST_LINES - 1][: width - 1].rstrip() + "…"]
 
 
-def _html(verdict: Verdict) -> str:
-    """A small table for notebooks: the verdict, then a row per hook."""
-    from html import escape  # its tables are not worth loading where no notebook is
-
-    def text(words: str) -> str:
-        return escape(one_line(words, _LONGEST_CELL))
-
-    rows = ""
-    for outcome in verdict.outcomes:
-        cells = (f"<b>{text(outcome.hook)}</b>", text(said(outcome)), _took(outcome))
-        rows += "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
-    colour = WORDS[verdict.word].page
-    table = f'<table style="margin:.4em 0;text-align:left">{rows}</table>' if rows else ""
-    mark = f'<b style="color:#fff;background:{colour};border-radius:.6em;padding:0 .6em">{verdict.word}</b>'
-    body = f"{mark} {text(one_line(_heading(verdict)))}{table}"
-    return f'<div style="border-left:4px solid {colour};padding-left:.8em">{body}</div>'
-
-
 class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A person's answer to an `ask`: who, over what (`page`, `terminal`, `mail`), to which question, on which call.
 
@@ -403,8 +385,21 @@ class Verdict(msgspec.Struct):
         looked_at = msgspec.structs.replace(self)  # looking at it must not change it
         return f"<Verdict {one_line(one_line(_heading(looked_at)), _LONGEST_REPR)}>"
 
-    def _repr_html_(self) -> str:
-        return _html(self)
+    def _repr_html_(self) -> str:  # a small table for notebooks: the verdict, then a row per hook
+        from html import escape  # its tables are not worth loading where no notebook is
+
+        def text(words: str) -> str:
+            return escape(one_line(words, _LONGEST_CELL))
+
+        rows = ""
+        for outcome in self.outcomes:
+            cells = (f"<b>{text(outcome.hook)}</b>", text(said(outcome)), _took(outcome))
+            rows += "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
+        colour = WORDS[self.word].page
+        table = f'<table style="margin:.4em 0;text-align:left">{rows}</table>' if rows else ""
+        mark = f'<b style="color:#fff;background:{colour};border-radius:.6em;padding:0 .6em">{self.word}</b>'
+        body = f"{mark} {text(one_line(_heading(self)))}{table}"
+        return f'<div style="border-left:4px solid {colour};padding-left:.8em">{body}</div>'
 
     def __rich__(self) -> Any:
         """The explanation, its first line in the verdict's colour."""

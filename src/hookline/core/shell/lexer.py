@@ -51,11 +51,6 @@ def is_pattern(text: str) -> bool:
     return _PATTERN.search(text) is not None
 
 
-def ansi_c(body: str) -> str:
-    """What `$'…'` stands for."""
-    return _ANSI.sub(_ansi_escape, body)
-
-
 def _ansi_escape(match: re.Match[str]) -> str:
     octal, byte, short, long, char = match.groups()
     if char is not None:
@@ -232,7 +227,7 @@ class WordReader(ABC):
         if not found:
             raise Undecidable("`$'` is never closed")
         self.at = found.end()
-        return ansi_c(found[1])
+        return _ANSI.sub(_ansi_escape, found[1])
 
     def _double(self, out: list[str]) -> None:
         self.at += 1

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from hookline.core.wire.json_text import is_blank, parse_object, write
 from hookline.core.wire.output_types import CHOICE, DECISION, FIELD_NAMES, REASON, explained, fields_of, reply_of, typed
@@ -202,42 +201,29 @@ def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dic
 def _choice(reply: Reply) -> dict[str, Any]:
     """PermissionRequest's own decision object."""
     more = reply.specific or _NOTHING_MORE
+    choice: dict[str, Any]
     if reply.decision is Decision.ALLOW:
-        allowed: dict[str, Any] = {"behavior": "allow"}
-        if reply.input is not None:
-            allowed["updatedInput"] = reply.input
-        if more.updated_permissions:
-            allowed["updatedPermissions"] = list(more.updated_permissions)
-        return allowed
-    denied: dict[str, Any] = {"behavior": "deny"}
-    if reply.reasons:
-        denied["message"] = reply.reason
-    return {**denied, "interrupt": True} if more.interrupt else denied
+        permissions = list(more.updated_permissions) or None
+        choice = {"behavior": "allow", "updatedInput": reply.input, "updatedPermissions": permissions}
+    else:
+        message = reply.reason if reply.reasons else None
+        choice = {"behavior": "deny", "message": message, "interrupt": more.interrupt or None}
+    return {word: value for word, value in choice.items() if value is not None}
 
 
 def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any]) -> None:
-    words = _words(name)
-    if CHOICE in words:  # PermissionRequest's input and permissions are part of a decision: else they have no place
-        loose = [field for field in said(reply) if field != "terminal_sequence"]
-        if loose and reply.decision is Decision.PASS:
-            raise ReplyMismatch(f"`{loose[0]}` goes with a decision on {name}; add `allow()` or `deny()` with `|`")
-    elif reply.input is not None:
-        specific[words.get("input") or _refuse(reply, name)] = reply.input
-    if reply.output is not UNSET:
-        specific[words.get("output") or _refuse(reply, name)] = reply.output
-    if reply.context:
-        specific[words.get("context") or _refuse(reply, name)] = "\n".join(reply.context)
-    more = reply.specific
-    if more is None:
-        return
+    words, more = _words(name), reply.specific or _NOTHING_MORE
     if more.terminal_sequence is not None:
         body["terminalSequence"] = more.terminal_sequence
-    elsewhere = ("terminal_sequence", *(("updated_permissions", "interrupt") if CHOICE in words else ()))
-    for field in more.__struct_fields__:
-        value = getattr(more, field)
-        if field in elsewhere or value == getattr(_NOTHING_MORE, field):
-            continue
-        specific[words.get(field) or _refuse(reply, name)] = list(value) if isinstance(value, tuple) else value
+    fields = [field for field in said(reply) if field not in ("terminal_sequence", "keep_going")]
+    if CHOICE in words:  # PermissionRequest's input and permissions are part of a decision: else they have no place
+        if fields and reply.decision is Decision.PASS:
+            raise ReplyMismatch(f"`{fields[0]}` goes with a decision on {name}; add `allow()` or `deny()` with `|`")
+        fields = [field for field in fields if field not in ("input", "updated_permissions", "interrupt")]
+    for field in fields:
+        value = getattr(more if hasattr(more, field) else reply, field)
+        value = "\n".join(value) if field == "context" else list(value) if isinstance(value, tuple) else value
+        specific[words.get(field) or _refuse(reply, name)] = value
 
 
 def _refuse(reply: Reply, name: str) -> str:
