@@ -7,7 +7,6 @@ hooks were grouped; which decision wins never depends on the order at all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import IntEnum
 from operator import add, attrgetter
@@ -136,7 +135,7 @@ MERGES = {
 WIRE_NAMES = {
     "input": "updatedInput", "output": "updatedToolOutput", "context": "additionalContext",
     **{
-        name: re.sub("_(.)", lambda found: found[1].upper(), name) for name in EventFields.__struct_fields__
+        name: name[0] + name.title().replace("_", "")[1:] for name in EventFields.__struct_fields__
         if name not in ("updated_permissions", "interrupt", "terminal_sequence")  # which are said elsewhere
     },
     "mcp_output": "updatedMCPToolOutput",

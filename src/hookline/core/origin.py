@@ -1,7 +1,5 @@
 """Whether a web request comes from a page of this machine's own server, and what each answer to one says. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
