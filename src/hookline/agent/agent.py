@@ -27,7 +27,6 @@ from hookline.agent.session.transcript import (
     Mirror,
     Transcript,
     deferred,
-    interrupted_results,
     resume,
     transcript_path,
     unanswered,
@@ -209,12 +208,10 @@ class Agent(SessionConfig):
 
     async def _finish_deferred(self) -> None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
-        left = unanswered(self.conversation.messages)
-        if not left:
-            return
         if not self.left_undone():
-            self.conversation.add(interrupted_results(left))
+            self.conversation.settle()
             return
+        left = unanswered(self.conversation.messages)
 
         async def make_calls() -> TurnEnd:
             try:
@@ -277,9 +274,7 @@ def _cut_short(conversation: Conversation, said: int) -> TurnEnd:
     answers = [message for message in conversation.messages[said:] if isinstance(message, Assistant)]
     if answers and conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
         return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason, turns=len(answers))
-    left = unanswered(conversation.messages)
-    if left:
-        conversation.add(interrupted_results(left))
+    conversation.settle()
     return fail_turn("aborted", "interrupted")
 
 

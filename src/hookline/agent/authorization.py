@@ -53,9 +53,7 @@ class PendingCall:
 
     def remind_of_context(self, verdict: Verdict) -> None:
         """Tell the model, after the result, what hooks want it to know."""
-        if verdict.context:
-            texts = [self.conversation.bounded(text) for text in verdict.context]
-            self.reminders.append(hook_messages.additional_context(verdict.event, texts))
+        self.reminders.append(self.conversation.context_of(verdict))
 
     def heed(self, verdict: Verdict) -> None:
         """Tell the model, after the result, what hooks object to and what they want it to know."""

@@ -39,7 +39,7 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
             model=question.model or "",
             output_schema=dict(question.schema),
         )
-        return (await model.respond(request)).text
+        return (await model.respond(request)).message.text
 
     return ask
 

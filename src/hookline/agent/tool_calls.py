@@ -73,10 +73,10 @@ def _groups(calls: Sequence[PendingCall]) -> Iterator[list[PendingCall]]:
 
 async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -> TurnEnd | None:
     """PostToolBatch: context for the model; a block or a stop ends the turn."""
-    rows: list[dict[str, Any]] = []
-    for call in calls:
-        about = {"tool_name": call.use.name, "tool_input": call.use.input, "tool_use_id": call.use.id}
-        rows.append({**about, "tool_response": call.output.content})
+    rows = [
+        {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id, "tool_response": call.output.content}
+        for call, use in ((call, call.use) for call in calls)
+    ]
     verdict = await conversation.fire(PostToolBatch, tool_calls=rows)
     conversation.remind_of_context(verdict)
     if verdict.decision is not Decision.DENY and not verdict.stop:

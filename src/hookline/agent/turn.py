@@ -96,7 +96,7 @@ class _Turn:
         uuids = tuple(str(uuid4()) for _ in message.content)
         conversation.add(response.message, uuids)
         conversation.session.count(response.message)
-        conversation.context_tokens = response.usage.context_tokens
+        conversation.context_tokens = response.message.usage.context_tokens
         # the words of a subagent that is waited for are heard by its parent only, unless the host wants them
         output, waited_for = conversation.session.output, conversation.agent_id and not conversation.in_background
         quiet = bool(waited_for) and not output.subagent_text
@@ -152,7 +152,7 @@ class _Turn:
         reasons = (verdict.reply.keep_going_reasons or ("",)) if verdict.keep_going else ()
         words = [hook_messages.feedback([reason]) for reason in reasons]
         if verdict.context:
-            words.append(hook_messages.wrapped(hook_messages.additional_context(verdict.event, verdict.context)))
+            words.append(hook_messages.wrapped(self.conversation.context_of(verdict)))
         message = User.of(*words, synthetic=True)
         self.conversation.add(message)
         self.conversation.session.output.user(message, self.conversation.parent_tool_use_id)
@@ -224,8 +224,7 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
     verdict = await conversation.fire(PreModelCall, model=_model(conversation), messages=messages, tools=tools)
     if verdict.blocked:
         return _withheld(verdict)
-    if verdict.context:
-        conversation.remind(hook_messages.additional_context(verdict.event, verdict.context))
+    conversation.remind_of_context(verdict)
     return None
 
 

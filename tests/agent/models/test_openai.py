@@ -135,7 +135,7 @@ async def test_it_is_tried_again_when_the_server_is_busy() -> None:
         said = await gpt.respond(ASK)
         await gpt.aclose()
 
-    assert (said.text, said.stop_reason, len(server.requests)) == ("ok", "end_turn", 2)
+    assert (said.message.text, said.message.stop_reason, len(server.requests)) == ("ok", "end_turn", 2)
 
 
 async def test_a_wanted_schema_is_asked_for() -> None:

@@ -16,7 +16,6 @@ from hookline.agent.messages import Assistant, Block, Text, ToolUse, TurnEnd, Us
 from hookline.agent.models import ModelRequest
 from hookline.agent.session.lifecycle import fire_session_start, instructions_told
 from hookline.agent.session.session import NO_RULES, Conversation, Session
-from hookline.agent.session.transcript import interrupted_results, unanswered
 from hookline.agent.tools import Tool, ToolResult, default_tools, failure
 from hookline.agent.tools.files import Read
 from hookline.core.engine import Verdict
@@ -51,7 +50,7 @@ async def submit(
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
     if name in COMMANDS:  # the model reads of it with the next prompt, of a later run too
-        _settle(conversation)
+        conversation.settle()
         output = await COMMANDS[name](conversation, arguments)
         conversation.add_user(
             "The user ran a command of the agent itself, which is not a request to you:\n"
@@ -88,7 +87,7 @@ def _judged(conversation: Conversation, verdict: Verdict, prompt: str) -> TurnEn
         return TurnEnd(reason="prompt_blocked", text=f"{text}\n\nOriginal prompt: {prompt}" if shown else text)
     if verdict.stop:
         told = f"Operation stopped by hook: {verdict.stop_reason or 'no reason given'}"
-        _settle(conversation)
+        conversation.settle()
         conversation.add(User.of(prompt, told))
         return TurnEnd(reason="hook_stopped", text=told)
     return None
@@ -115,16 +114,9 @@ async def _expand(
 
 
 def _say(conversation: Conversation, verdict: Verdict, *blocks: Block) -> None:
-    _settle(conversation)
+    conversation.settle()
     conversation.add(User(tuple(blocks)))
     conversation.remind_of_context(verdict)
-
-
-def _settle(conversation: Conversation) -> None:
-    """Calls that were deferred and are still open are not made any more: a model refuses a call without an answer."""
-    left = unanswered(conversation.messages)
-    if left:
-        conversation.add(interrupted_results(left))
 
 
 MENTION = re.compile(r'(?<!\S)@(?:"([^"]+)"|(\S+))')
@@ -210,7 +202,7 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     conversation.deliver()
     messages = (*conversation.messages, User.of(text, synthetic=True))
     request = ModelRequest(messages=messages, system=conversation.session.system)
-    response = await conversation.session.model.respond(request)
+    response = (await conversation.session.model.respond(request)).message
     conversation.session.usage = conversation.session.usage + response.usage
     found = SUMMARY.search(response.text)
     summary = (found[1] if found else response.text).strip()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import msgspec
 from msgspec import Struct
 
-from hookline.agent.messages import Assistant, Message, ToolUse, Usage
+from hookline.agent.messages import Assistant, Message, Usage
 from hookline.errors import ModelError
 
 DEFAULT_MAX_TOKENS = 16_384
@@ -51,22 +51,6 @@ class ModelResponse(Struct, frozen=True, kw_only=True):
     """The model's whole answer."""
 
     message: Assistant
-
-    @property
-    def text(self) -> str:
-        return self.message.text
-
-    @property
-    def tool_uses(self) -> tuple[ToolUse, ...]:
-        return self.message.tool_uses
-
-    @property
-    def stop_reason(self) -> str | None:
-        return self.message.stop_reason
-
-    @property
-    def usage(self) -> Usage:
-        return self.message.usage
 
 
 OnEvent: TypeAlias = Callable[[dict[str, Any]], None]

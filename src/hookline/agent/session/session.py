@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -23,7 +23,7 @@ from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_na
 from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
 from hookline.agent.models import Model
 from hookline.agent.models.base import cost_of
-from hookline.agent.session.transcript import Transcript
+from hookline.agent.session.transcript import Transcript, interrupted_results, unanswered
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolHost, default_tools
 from hookline.agent.tools.delegate import StructuredOutput
@@ -41,7 +41,6 @@ from hookline.settings.hook_names import with_free_names
 
 NO_RULES = Rules()
 ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
-E = TypeVar("E", bound=Event)
 
 #: what hooks say to the user on these events is not shown (FACTS.md §1)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
@@ -282,8 +281,11 @@ class Conversation:
     def tool_set(self) -> dict[str, Tool]:
         return self.session.tools if self.tools is None else self.tools
 
-    def event(self, kind: type[E], **fields: Any) -> E:
-        """An event of this conversation, with who and where filled in."""
+    async def fire(self, kind: type[Event], **fields: Any) -> Verdict:
+        """Send an event of this conversation through the hooks, and tell the user what they have to say.
+
+        Who and where is filled in.
+        """
         session, carried = self.session, spec_of(kind).carries
         path = self.main_transcript or (self.transcript.path if self.transcript else "")
         base: dict[str, Any] = {
@@ -296,11 +298,7 @@ class Conversation:
             "agent_id": self.agent_id,
             "agent_type": self.agent_type or session.config.agent_type,
         }
-        return kind(**{**base, **fields})
-
-    async def fire(self, kind: type[E], **fields: Any) -> Verdict:
-        """Send an event of this conversation through the hooks, and tell the user what they have to say."""
-        verdict = await self.session.hooks.fire(self.event(kind, **fields))
+        verdict = await session.hooks.fire(kind(**{**base, **fields}))
         name = hook_name(verdict.event)
         if verdict.event.event_name not in SILENT:
             for text in verdict.messages:
@@ -310,7 +308,7 @@ class Conversation:
                 self._told_user(f"{name} hook stopped the agent{why}", "warning")
         for outcome in verdict.failures:
             text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
-            self.session.output.inform(text, level="warning", tag="hook_no_verdict")
+            session.output.inform(text, level="warning", tag="hook_no_verdict")
         return verdict
 
     def _told_user(self, text: str, level: str = "notice") -> None:
@@ -329,14 +327,24 @@ class Conversation:
         """Say something on the user's side that no person typed."""
         self.add(User.of(text, synthetic=True))
 
+    def settle(self) -> None:
+        """Answer calls that are open and will not be made any more: a model refuses a call without an answer."""
+        left = unanswered(self.messages)
+        if left:
+            self.add(interrupted_results(left))
+
     def remind(self, *texts: str) -> None:
         """Tell the model something with the next request, once."""
         self.waiting += [Reminder(text) for text in texts if text]
 
+    def context_of(self, verdict: Verdict) -> str:
+        """What hooks want the model to know; empty if it is nothing."""
+        texts = [self.bounded(text) for text in verdict.context]
+        return additional_context(verdict.event, texts) if texts else ""
+
     def remind_of_context(self, verdict: Verdict) -> None:
         """Tell the model what hooks want it to know."""
-        if verdict.context:
-            self.remind(additional_context(verdict.event, [self.bounded(text) for text in verdict.context]))
+        self.remind(self.context_of(verdict))
 
     def deliver(self) -> None:
         """Put what waits into the conversation."""

@@ -27,8 +27,7 @@ from hookline.errors import TranscriptError
 INTERRUPTED = "[Request interrupted before this tool finished]"
 
 
-Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]
-"""Told of every line that is written, and of the file it went to."""
+Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]  # told of every line that is written, and its file
 
 
 class Transcript:
@@ -114,17 +113,11 @@ class Transcript:
 
 
 class ResumedConversation(Struct, frozen=True):
-    """A conversation to go on with: what was said, where to write on, and what was found on the way.
-
-    `forked_from` is the session another run holds, of which this is a copy; `torn` counts bytes cut off the end,
-    `skipped` lines that could not be read.
-    """
+    """A conversation to go on with: what was said, where to write on, the session it is a copy of, if any."""
 
     transcript: Transcript
     messages: tuple[Message, ...]
     forked_from: str | None = None
-    torn: int = 0
-    skipped: int = 0
 
 
 def resume(
@@ -139,22 +132,21 @@ def resume(
         raise TranscriptError(path, "no such transcript")
     if upto is not None and drops is not None:
         _check_dropped(path, upto, drops)
-    transcript, forked_from, torn = Transcript(path, path.stem, cwd=cwd), None, 0
+    transcript, forked_from = Transcript(path, path.stem, cwd=cwd), None
     if fork or not transcript.locked:
         transcript.close()
         transcript, forked_from = _forked(path, cwd), path.stem
     else:
-        torn = _mend(path)
-    messages, skipped, transcript.last_uuid = read_transcript(transcript.path)  # the chain of parents goes on
-    found = ResumedConversation(transcript, messages, forked_from, torn, skipped)
+        _mend(path)
+    messages, transcript.last_uuid = read_transcript(transcript.path)  # the chain of parents goes on
     if upto is None:
-        return found
+        return ResumedConversation(transcript, messages, forked_from)
     if not any((read_object(line) or {}).get("uuid") == upto for line in _whole_lines(transcript.path)):
         transcript.close()
         raise TranscriptError(transcript.path, f"no message `{upto}` in it to go on after")
     transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
     transcript.last_uuid = upto
-    return structs.replace(found, messages=read_transcript(transcript.path)[0])
+    return ResumedConversation(transcript, read_transcript(transcript.path)[0], forked_from)
 
 
 def _check_dropped(path: Path, upto: str, drops: str) -> None:
@@ -201,18 +193,15 @@ def interrupted_results(uses: Iterable[ToolUse]) -> User:
     return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
 
 
-def read_transcript(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
-    """Messages since the last compaction, how many lines made no sense, and the last line's uuid."""
+def read_transcript(path: Path) -> tuple[tuple[Message, ...], str | None]:
+    """Messages since the last compaction, and the last line's uuid; lines that make no sense are left out."""
     messages: list[Message] = []
     lines = _whole_lines(path)
     rewound = (msgspec.json.decode(line) for line in lines if b'"subtype":"rewound"' in line)
     marks: dict[str, tuple[Message, ...]] = {str(entry.get("upTo")): () for entry in rewound}
-    skipped, last, own = 0, None, not path.name.startswith("agent-")
+    last, own = None, not path.name.startswith("agent-")
     for line in lines:
-        entry = read_object(line)
-        if entry is None:
-            skipped += 1
-            continue
+        entry = read_object(line) or {}
         last = entry.get("uuid") or last
         if entry.get("subtype") == "compact_boundary":
             messages.clear()
@@ -223,7 +212,7 @@ def read_transcript(path: Path) -> tuple[tuple[Message, ...], int, str | None]:
             _join(messages, message)
         if entry.get("uuid") in marks:
             marks[entry["uuid"]] = tuple(messages)
-    return tuple(messages), skipped, last
+    return tuple(messages), last
 
 
 def _join(messages: list[Message], message: Message) -> None:
@@ -244,16 +233,14 @@ def _whole_lines(path: Path) -> list[bytes]:
     return [line for line in data[: data.rfind(b"\n") + 1].split(b"\n") if line.strip()]
 
 
-def _mend(path: Path) -> int:
-    """Cut a torn last line off, keeping its bytes beside the file; how many there were."""
+def _mend(path: Path) -> None:
+    """Cut a torn last line off, keeping its bytes beside the file."""
     data = path.read_bytes()
     tail = data[data.rfind(b"\n") + 1 :]
-    if not tail:
-        return 0
-    with open(path.with_suffix(".torn"), "ab", opener=private) as beside:
-        beside.write(tail + b"\n")
-    os.truncate(path, len(data) - len(tail))
-    return len(tail)
+    if tail:
+        with open(path.with_suffix(".torn"), "ab", opener=private) as beside:
+            beside.write(tail + b"\n")
+        os.truncate(path, len(data) - len(tail))
 
 
 def _forked(path: Path, cwd: str) -> Transcript:

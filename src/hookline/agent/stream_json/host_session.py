@@ -107,7 +107,7 @@ class HostSession:
             log.exception("`%s` could not be served", name)
             self.server.refuse(asked.request_id, f"{type(problem).__name__}: {problem}", "internal_error")
         else:
-            self.server.answer(asked.request_id, answer)
+            self.server.answer(asked.request_id, answer or {})
 
     async def work(self) -> int:
         """Take prompts, and what happens in the background, one after another."""
@@ -277,18 +277,16 @@ class HostSession:
         }
 
 
-async def _interrupt(host: HostSession, _: Interrupt) -> dict[str, Any]:
+async def _interrupt(host: HostSession, _: Interrupt) -> None:
     host.agent.interrupt()
-    return {}
 
 
-async def _end_session(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+async def _end_session(host: HostSession, request: OtherRequest) -> None:
     """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
     host.over = True
     host.agent.interrupt()
     await host.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
     host.prompts.put_nowait(None)
-    return {}
 
 
 async def _set_permission_mode(host: HostSession, request: SetPermissionMode) -> dict[str, Any]:
@@ -296,7 +294,7 @@ async def _set_permission_mode(host: HostSession, request: SetPermissionMode) ->
     return {"mode": request.mode}
 
 
-async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
+async def _set_model(host: HostSession, request: SetModel) -> None:
     """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
     session, conversation = host.agent.session, host.agent.conversation
     model = choose(request.model or "")
@@ -309,10 +307,9 @@ async def _set_model(host: HostSession, request: SetModel) -> dict[str, Any]:
     session.model = model
     session.effort = effort(host.options, model)
     conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
-    return {}
 
 
-async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+async def _register_repo_root(host: HostSession, request: OtherRequest) -> None:
     """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
     given = msgspec.json.decode(request.body)
     directory = os.path.realpath(str(given.get("directory") or ""))  # noqa: ASYNC240 - one look at the disk
@@ -325,24 +322,22 @@ async def _register_repo_root(host: HostSession, request: OtherRequest) -> dict[
         raise ValueError(f"`{directory}` is a working folder already")
     session.policy.dirs = (*session.policy.dirs, directory)
     await host.agent.conversation.fire(DirectoryAdded, directory=directory, source="register_repo_root")
-    return {}
 
 
 async def _mcp_status(host: HostSession, _: OtherRequest) -> dict[str, Any]:
     return {"mcpServers": host.agent.session.servers.statuses()}
 
 
-async def _stop_task(host: HostSession, request: OtherRequest) -> dict[str, Any]:
+async def _stop_task(host: HostSession, request: OtherRequest) -> None:
     await host.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
-    return {}
 
 
-async def _nothing(host: HostSession, _: Any) -> dict[str, Any]:
+async def _nothing(host: HostSession, _: Any) -> None:
     """Asked for, understood, and without meaning here."""
-    return {}
 
 
-REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
+#: what a host may ask; the channel knows the shape of the first five
+REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any] | None]]] = {
     "initialize": HostSession.initialize,
     "interrupt": _interrupt,
     "set_permission_mode": _set_permission_mode,
@@ -354,9 +349,7 @@ REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any]]]] = {
     "stop_task": _stop_task,
     "set_max_thinking_tokens": _nothing,
 }
-"""What a host may ask."""
-
-OTHERS = ("register_repo_root", "mcp_status", "end_session", "stop_task", "set_max_thinking_tokens")
+OTHERS = tuple(REQUESTS)[5:]
 
 
 class _Stdin(asyncio.Protocol):

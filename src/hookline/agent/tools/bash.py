@@ -17,7 +17,7 @@ from secrets import token_hex
 from typing import Any
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, Worktree, failure
-from hookline.agent.tools.shell import BoundedOutput, Shell, find_helper, git_environ
+from hookline.agent.tools.shell import BoundedOutput, Shell, find_helper, git_environ, run_helper
 from hookline.core.interpreter import temporary_folder
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable, unwrapped
@@ -217,17 +217,13 @@ async def _removed(worktree: Worktree, env: ToolEnv, *, discard: bool) -> str | 
 
 async def _git(cwd: str, *args: str) -> str:
     """What git prints; raises with git's own words. No hook runs, and nothing that the repository's settings name."""
-    pipe = asyncio.subprocess.PIPE
     git = find_helper("git", cwd)
     if git is None:
         raise HooklineError("cannot run git: there is none outside of what the agent may write to")
     try:
-        process = await asyncio.create_subprocess_exec(
-            git, *args, cwd=cwd, env=git_environ(cwd), stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
-        )
-    except OSError as problem:
-        raise HooklineError(f"cannot run git: {problem.strerror}") from problem
-    out, err = await process.communicate()
-    if process.returncode != 0:
-        raise HooklineError(f"git {args[0]} failed: {err.decode('utf-8', 'replace').strip()}")
-    return out.decode("utf-8", "replace").strip()
+        code, out, problem = await run_helper([git, *args], cwd, git_environ(cwd))
+    except OSError as error:
+        raise HooklineError(f"cannot run git: {error.strerror}") from error
+    if code != 0:
+        raise HooklineError(f"git {args[0]} failed: {problem}")
+    return out.strip()

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
-from hookline.agent.tools.shell import BoundedOutput, find_helper
+from hookline.agent.tools.shell import BoundedOutput, find_helper, run_helper
 from hookline.errors import HooklineError
 
 MOST_FILES = 100
@@ -63,7 +63,7 @@ class Grep(Tool):
             return failure(str(problem))
         start, most = int(given.get("offset") or 0), int(given.get("head_limit", DEFAULT_HEAD))
         shown = lines[start : start + most] if most else lines[start:]
-        return SHOW[given.get("output_mode", "files_with_matches")](lines, shown)
+        return _show(given.get("output_mode", "files_with_matches"), lines, shown)
 
 
 def walk(root: Path) -> Iterator[Path]:
@@ -120,21 +120,12 @@ def _matching(root: Path, pattern: str) -> list[Path]:
 
 async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) -> list[str]:
     options = ("--no-config", "--color=never", "--hidden", "--no-heading", "--with-filename", "--sort=path")
-    command = [program, *options, *_flags(given)]
-    command += [f"--glob=!{name}" for name in sorted(SKIPPED)]
-    process = await asyncio.create_subprocess_exec(
-        *command, "-e", given["pattern"], "--", relative(root, cwd), cwd=cwd, stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        out, problem = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode not in {0, 1} and not out:
-        raise HooklineError(problem.decode("utf-8", "replace").strip())
-    return [line.removeprefix("./") for line in out.decode("utf-8", "replace").splitlines()]
+    skipped = [f"--glob=!{name}" for name in sorted(SKIPPED)]
+    where = ["-e", given["pattern"], "--", relative(root, cwd)]
+    code, out, problem = await run_helper([program, *options, *_flags(given), *skipped, *where], cwd)
+    if code not in {0, 1} and not out:
+        raise HooklineError(problem)
+    return [line.removeprefix("./") for line in out.splitlines()]
 
 
 def _flags(given: dict[str, Any]) -> list[str]:
@@ -151,31 +142,22 @@ def _flags(given: dict[str, Any]) -> list[str]:
     return flags + ([f"--type={given['type']}"] if given.get("type") else [])
 
 
-def _bounded(lines: list[str]) -> str:
+def _show(mode: str, lines: list[str], shown: list[str]) -> ToolResult:
+    """What was found, for the model and for hooks, in the form that was asked for."""
     sink = BoundedOutput(OUTPUT_LIMIT)
-    sink.feed("\n".join(lines).encode())
-    return sink.text()
-
-
-def _show_files(lines: list[str], shown: list[str]) -> ToolResult:
-    response = {"mode": "files_with_matches", "filenames": shown, "numFiles": len(shown), "totalFiles": len(lines)}
-    noun = "file" if len(lines) == 1 else "files"
-    return ToolResult(f"Found {len(lines)} {noun}\n{_bounded(shown)}" if lines else "No files found", response)
-
-
-def _show_content(lines: list[str], shown: list[str]) -> ToolResult:
-    content = _bounded(shown)
-    response = {"mode": "content", "numFiles": 0, "filenames": [], "content": content, "numLines": len(shown)}
-    return ToolResult(content or "No matches found", {**response, "totalLines": len(lines)})
-
-
-def _show_counts(lines: list[str], shown: list[str]) -> ToolResult:
+    sink.feed("\n".join(shown).encode())
+    content, files = sink.text(), _counted(len(lines), "file")
+    if mode == "files_with_matches":
+        response = {"mode": mode, "filenames": shown, "numFiles": len(shown), "totalFiles": len(lines)}
+        return ToolResult(f"Found {files}\n{content}" if lines else "No files found", response)
+    response = {"mode": mode, "numFiles": 0, "filenames": [], "content": content}
+    if mode == "content":
+        response |= {"numLines": len(shown), "totalLines": len(lines)}
+        return ToolResult(content or "No matches found", response)
     total = sum(int(line.rpartition(":")[2]) for line in lines)
-    content, files = _bounded(shown), len(lines)
-    response = {"mode": "count", "numFiles": files, "filenames": [], "content": content, "numMatches": total}
-    nouns = ("occurrence" if total == 1 else "occurrences", "file" if files == 1 else "files")
-    told = f"{content}\n\nFound {total} total {nouns[0]} across {files} {nouns[1]}."
-    return ToolResult(told if lines else "No matches found", response)
+    told = f"{content}\n\nFound {_counted(total, 'total occurrence')} across {files}."
+    return ToolResult(told if lines else "No matches found", {**response, "numFiles": len(lines), "numMatches": total})
 
 
-SHOW = {"files_with_matches": _show_files, "content": _show_content, "count": _show_counts}
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -304,6 +304,19 @@ def find_helper(name: str, project: str) -> str | None:
     return found if found and not inside_any(os.path.realpath(found), _writable(project)) else None
 
 
+async def run_helper(words: Sequence[str], cwd: str, environ: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    """The exit code of a program of our own use and what it printed; it ends with the call."""
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*words, cwd=cwd, env=environ, stdin=null, stdout=pipe, stderr=pipe)
+    try:
+        out, err = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace").strip()
+
+
 @cache
 def safe_path(project: str) -> str:
     """PATH without folders that the agent or other users may write to."""

@@ -152,7 +152,7 @@ async def _answered(content: str, prompt: str, env: ToolEnv) -> str:
         content = f"{content[:MOST_TEXT]}\n\n[the page goes on; the rest was cut off]"
     request = ModelRequest(messages=(User.of(ABOUT_PAGE.format(content=content, prompt=prompt)),))
     said = await env.host.ask_model(request, small=True)
-    return content if said is None else said.text or "(the model said nothing about the page)"
+    return content if said is None else said.message.text or "(the model said nothing about the page)"
 
 
 def _same_host(url: str, target: str) -> bool:
