@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hookline.agent.context.definitions import AgentDefinition
-from hookline.agent.factory import NO_AGENT, SYSTEM, make, session_agent, system_prompt
+from hookline.agent.factory import NO_AGENT, make, session_agent, system_prompt
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.run_options import RunOptions
 from hookline.api import Hooks
 from hookline.cli.run_flags import parse as parse_flags
@@ -40,7 +41,7 @@ def test_a_session_may_be_an_agent_of_its_own_kind() -> None:
 def test_without_an_agent_a_session_is_nobody_in_particular() -> None:
     """All tools, our own prompt."""
     assert session_agent(parse([]), {"rev": REVIEWER}) is NO_AGENT
-    assert (NO_AGENT.allowed({"Bash": 1}), system_prompt(parse([]))) == ({"Bash": 1}, (SYSTEM,))
+    assert (NO_AGENT.allowed({"Bash": 1}), system_prompt(parse([]))) == ({"Bash": 1}, (TEXTS["system"],))
 
 
 def test_an_agent_that_nobody_described_is_refused_unless_a_host_may_still_do_so() -> None:

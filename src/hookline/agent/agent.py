@@ -42,8 +42,7 @@ from hookline.errors import AgentError, HooklineError
 from hookline.events import SessionEnd
 from hookline.runners.services import Services
 
-#: seconds a run waits for a background command before it ends without it
-LONGEST_WAIT = 600.0
+LONGEST_WAIT = 600.0  # seconds a run waits for a background command before it ends without it
 
 
 class Agent(SessionConfig):
@@ -68,12 +67,9 @@ class Agent(SessionConfig):
         state.jobs.on_done = partial(_command_finished, self.session)
         self._lent = agent_services(self.conversation)
         replace_services(self.session.hooks, Services(), self._lent)
-        #: what the calls came to that the run before left to this one
-        self.finished: Result | None = None
-        #: set once those calls have been made, before the model goes on
-        self.caught_up: asyncio.Event = asyncio.Event()
-        #: told every line that is written to a transcript, with its file
-        self.mirror: Mirror | None = None
+        self.finished: Result | None = None  # what the calls came to that the run before left to this one
+        self.caught_up: asyncio.Event = asyncio.Event()  # set once those calls have been made, before the model goes on
+        self.mirror: Mirror | None = None  # told every line that is written to a transcript, with its file
         self._started = self._ended = self._interrupted = False
         self._source = ""
         self._turn: asyncio.Future[TurnEnd] | None = None

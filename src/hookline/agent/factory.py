@@ -21,6 +21,7 @@ from hookline.agent.context.definitions import (
     find_skills,
     read_agents,
 )
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
@@ -50,7 +51,6 @@ INTERVAL = 0.5  # seconds between two looks at the settings files
 #: what each kind of settings file is called in a ConfigChange event
 SOURCES = {"user": "user_settings", "project": "project_settings", "local": "local_settings",
            "managed": "policy_settings"}  # fmt: skip
-SYSTEM = "You are an agent that works in a folder with tools. Do what the user asks, and say briefly what you did."
 HooksFor: TypeAlias = Callable[[Mapping[str, str]], Hooks]  # makes the hooks of a run for the environment they will see
 
 
@@ -321,7 +321,7 @@ def session_agent(options: RunOptions, agents: Mapping[str, AgentDefinition]) ->
 
 def system_prompt(options: RunOptions, itself: AgentDefinition = NO_AGENT) -> tuple[str, ...]:
     """The system prompt: the flag's, the one of `--agent` or our own, with what is to be added."""
-    texts = (options.system_prompt or itself.prompt or SYSTEM, options.append_system_prompt)
+    texts = (options.system_prompt or itself.prompt or TEXTS["system"], options.append_system_prompt)
     return tuple(text for text in texts if text)
 
 

@@ -4,11 +4,15 @@ The words need not be Claude Code's own, but the same things are said in the sam
 result stands, context after it, feedback as if the user had said it.
 """
 
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 from hookline.core.engine import Outcome, Verdict
 from hookline.events import Event
 
+#: longer texts, by name
+TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
 CONTINUE = "Continue from where you left off."
 INTERRUPTED = "The run was interrupted before this tool was called; it was not called."
 #: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS.md §1)

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any
 
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
 from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
 from hookline.agent.session.session import Conversation
@@ -14,15 +15,7 @@ from hookline.errors import HookFailed, ToolInputInvalid
 from hookline.runners.prompt import understand
 from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
 
-SYSTEM = (
-    "You are evaluating a hook of an agent. Say whether what you are told meets the hook's condition. Answer with "
-    'JSON: {"ok": true} if it does, {"ok": false, "reason": "…"} if it does not.'
-)
-TOOLS = "You may look for yourself with tools; give your answer with the StructuredOutput tool."
-LOOKING = f"{SYSTEM} {TOOLS}"
-RESTING = f"An agent wants to rest. Find out whether the condition for that is met, and if not, why not. {TOOLS}"
-ANSWER = ToolSpec("StructuredOutput", "Give your answer; call this once, at the end.", dict(ANSWER_SCHEMA))
-NUDGE = "Give your answer now, by calling StructuredOutput."
+ANSWER = ToolSpec("StructuredOutput", TEXTS["answer"], dict(ANSWER_SCHEMA))
 MOST_TURNS = 50
 
 
@@ -35,7 +28,7 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
             before = conversation.session.talks.get(question.event.agent_id or "", conversation).messages
         request = ModelRequest(
             messages=(*before, User.of(question.text, synthetic=True)),
-            system=(SYSTEM,),
+            system=(TEXTS["judges"],),
             model=question.model or "",
             output_schema=dict(question.schema),
         )
@@ -46,6 +39,7 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
 
 def inspector(model: Model, tools: Any, env: Any) -> Any:
     """A small agent: it may use the session's tools, and answers with StructuredOutput; it is asked twice at most."""
+    alone, resting = (f"{TEXTS[name]} {TEXTS['look']}" for name in ("judges", "rests"))
 
     async def look(question: Question) -> Mapping[str, Any] | None:
         messages: list[Message] = [User.of(question.text, synthetic=True)]
@@ -53,7 +47,7 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
         for _ in range(MOST_TURNS):
             request = ModelRequest(
                 messages=tuple(messages),
-                system=(RESTING if question.with_conversation else LOOKING,),
+                system=(resting if question.with_conversation else alone,),
                 tools=(*(tool.spec for tool in tools().values()), ANSWER),
                 model=question.model or "",
             )
@@ -68,7 +62,7 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
                 return None
             else:
                 nudged = True
-                messages.append(User.of(NUDGE, synthetic=True))
+                messages.append(User.of(TEXTS["answer_now"], synthetic=True))
         return None
 
     return look

@@ -203,10 +203,8 @@ class TurnEnd(Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
     deferred: ToolUse | None = None
     errors: tuple[str, ...] = ()
-    #: the answer in the form that was asked for
-    structured: Any = UNSET
-    #: how often the model was told something
-    turns: int = 0
+    structured: Any = UNSET  # the answer in the form that was asked for
+    turns: int = 0  # how often the model was told something
 
 
 def fail_turn(reason: str, why: str, subtype: str = "error_during_execution", **more: Any) -> TurnEnd:
@@ -223,11 +221,9 @@ class Result(TurnEnd, frozen=True, kw_only=True):
     usage: Usage = Usage()
     denials: tuple[dict[str, Any], ...] = ()
     session_id: str = ""
-    #: US dollars the session has cost so far, and what it used of which model
-    cost_usd: float = 0.0
-    model_usage: dict[str, dict[str, Any]] = {}
-    #: what woke the agent, if no person typed the prompt
-    origin: dict[str, Any] | None = None
+    cost_usd: float = 0.0  # US dollars the session has cost so far
+    model_usage: dict[str, dict[str, Any]] = {}  # what it used of which model
+    origin: dict[str, Any] | None = None  # what woke the agent, if no person typed the prompt
 
     @property
     def ok(self) -> bool:

@@ -175,8 +175,7 @@ async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnE
     return ending
 
 
-#: how often in a row hooks may send a teammate back with nothing new to do
-MOST_SENT_BACK = 8
+MOST_SENT_BACK = 8  # how often in a row hooks may send a teammate back with nothing new to do
 
 
 class _Teammate:

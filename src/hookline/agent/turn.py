@@ -15,6 +15,7 @@ from msgspec import UNSET, structs
 
 from hookline.agent import hook_messages
 from hookline.agent.context.prompts import compact_if_full
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Message, Text, ToolOutput, TurnEnd, User, fail_turn
 from hookline.agent.models import ModelRequest, ModelResponse
 from hookline.agent.models.base import has_price
@@ -36,10 +37,7 @@ from hookline.events import (
 
 STOP_CAP = 8
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
-#: what the model is told when its answer was cut off, so that it goes on
-CUT_OFF = "Your answer was cut off because it was too long. Go on where it ended, in smaller pieces."
 MOST_CUT_OFF = 3
-FORM_WANTED = "You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 MOST_FORMLESS = 5
 
 
@@ -116,7 +114,7 @@ class _Turn:
             return TurnEnd(text=text, stop_reason=answer.stop_reason, structured=self.form.answer)
         if answer.stop_reason == "max_tokens" and self.cut_off < MOST_CUT_OFF:
             self.cut_off += 1
-            self.conversation.add_user(CUT_OFF)
+            self.conversation.add_user(TEXTS["cut_off"])
             return None
         if self.form is None:
             return await self._rest(answer)
@@ -124,7 +122,7 @@ class _Turn:
         if self.formless > MOST_FORMLESS:
             why = f"the model gave no answer in the form that was asked for, {self.formless} times"
             return fail_turn("error", why, "error_max_structured_output_retries")
-        self.conversation.add_user(FORM_WANTED)
+        self.conversation.add_user(TEXTS["form_wanted"])
         return None
 
     async def _rest(self, answer: Assistant) -> TurnEnd | None:

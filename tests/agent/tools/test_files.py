@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.tools import Tool, ToolEnv, ToolResult
-from hookline.agent.tools.files import STALE, UNREAD, Edit, Read, Write
+from hookline.agent.tools.files import Edit, Read, Write
 
 PIXEL = bytes.fromhex("89504e470d0a1a0a")
 
@@ -109,11 +110,11 @@ async def test_a_file_must_be_read_before_it_is_changed(env: ToolEnv) -> None:
     path = file(env, "r.txt", "old")
     edit = {"file_path": path, "old_string": "old", "new_string": "new"}
 
-    assert await call(Write(), env, file_path=path, content="new") == UNREAD
-    assert await call(Edit(), env, **edit) == UNREAD
+    assert await call(Write(), env, file_path=path, content="new") == TEXTS["unread"]
+    assert await call(Edit(), env, **edit) == TEXTS["unread"]
     await call(Read(), env, file_path=path)
     os.utime(path, ns=(1, 2**62))
-    assert await call(Edit(), env, **edit) == STALE
+    assert await call(Edit(), env, **edit) == TEXTS["stale"]
     assert Path(path).read_text() == "old"
 
 

@@ -15,14 +15,12 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
+from hookline.agent.hook_messages import TEXTS
 from hookline.core.hooks.condition import EDITING
 from hookline.guards.permissions.rules import split_rules
 from hookline.settings.files import read_markdown
 
 T = TypeVar("T")
-TASK = "You are an agent that works on one task by itself. Do it fully, then report what you found or did."
-EXPLORE = "You search a project and report what you find. You change nothing."
-PLAN = "You study a project and plan a piece of work, step by step. You change nothing."
 PLACEHOLDER = re.compile(r"\$(ARGUMENTS(?:\[(\d+)\])?|(\d+))")
 
 
@@ -39,8 +37,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     background: bool | None = None
     hooks: Mapping[str, Any] = {}
     path: str = ""
-    #: whether it is told what CLAUDE.md says
-    instructed: bool = True
+    instructed: bool = True  # whether it is told what CLAUDE.md says
 
     def allowed(self, tools: Mapping[str, T]) -> dict[str, T]:
         """Those of some tools that this kind of agent may use."""
@@ -59,10 +56,8 @@ class Skill(Struct, frozen=True, kw_only=True):
     source: str = "project"
     for_model: bool = True
     hooks: Mapping[str, Any] = {}
-    #: rules that deny from the moment it is used
-    disallowed: tuple[str, ...] = ()
-    #: rules that allow from then on, until the user says something else
-    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()  # rules that deny from the moment it is used
+    allowed: tuple[str, ...] = ()  # rules that allow from then on, until the user says something else
 
     def text(self, arguments: str) -> str:
         """The instructions with the arguments filled in; without a place for them they come last."""
@@ -80,9 +75,9 @@ def _built_in(name: str, description: str, prompt: str, *, changes: bool = False
 BUILT_IN_AGENTS = {
     agent.name: agent
     for agent in (
-        _built_in("general-purpose", "works on any task with all tools", TASK, changes=True),
-        _built_in("Explore", "searches the project without changing it", EXPLORE),
-        _built_in("Plan", "plans work without doing it", PLAN),
+        _built_in("general-purpose", "works on any task with all tools", TEXTS["general_purpose"], changes=True),
+        _built_in("Explore", "searches the project without changing it", TEXTS["explore"]),
+        _built_in("Plan", "plans work without doing it", TEXTS["plan"]),
     )
 }
 

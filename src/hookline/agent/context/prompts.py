@@ -12,6 +12,7 @@ from uuid import uuid4
 from hookline.agent import hook_messages
 from hookline.agent.authorization import PendingCall, authorize
 from hookline.agent.context.definitions import Skill
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, TurnEnd, User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session.lifecycle import fire_session_start, instructions_told
@@ -52,11 +53,7 @@ async def submit(
     if name in COMMANDS:  # the model reads of it with the next prompt, of a later run too
         conversation.settle()
         output = await COMMANDS[name](conversation, arguments)
-        conversation.add_user(
-            "The user ran a command of the agent itself, which is not a request to you:\n"
-            f"<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>\n"
-            f"<local-command-stdout>{output}</local-command-stdout>"
-        )
+        conversation.add_user(TEXTS["own_command"].format(name=name, arguments=arguments, output=output))
         conversation.deliver()
         return TurnEnd(text=output)
     conversation.prompt_id = str(uuid4())
@@ -164,15 +161,8 @@ async def _attach(conversation: Conversation, path: str) -> None:
     conversation.remind(f"The user attached {path}:\n\n{conversation.bounded(result.content)}")
 
 
-#: part of the context window that may fill before the conversation is summarised
-DEFAULT_THRESHOLD = 160_000
-REQUEST = (
-    "Your task is to create a detailed summary of this conversation, so that the work can go on from it alone. "
-    "Say what the user asked for, what was done and decided, which files matter and what is in them, what went wrong "
-    "and how it was fixed, and what comes next. Use no tools. Put the summary between <summary> and </summary>."
-)
+DEFAULT_THRESHOLD = 160_000  # part of the context window that may fill before the conversation is summarised
 SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
-OPENING = "This session goes on from an earlier conversation, which is summarised here:\n\n"
 
 
 async def compact_if_full(conversation: Conversation) -> None:
@@ -198,7 +188,7 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     # the user's wishes and whatever hooks printed, JSON too, as in Claude Code
     wishes = (instructions, *(hook_messages.said(one) for one in verdict.outcomes if one.ok))
     instructions = "\n\n".join(wish for wish in wishes if wish)
-    text = f"{REQUEST}\n\nAdditional Instructions:\n{instructions}" if instructions else REQUEST
+    text = TEXTS["summarise"] + (f"\n\nAdditional Instructions:\n{instructions}" if instructions else "")
     conversation.deliver()
     messages = (*conversation.messages, User.of(text, synthetic=True))
     request = ModelRequest(messages=messages, system=conversation.session.system)
@@ -212,9 +202,10 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     before = conversation.context_tokens
     conversation.waiting += instructions_told(conversation)
     conversation.forgot = "compact"
-    conversation.messages[:] = [User.of(OPENING + summary, synthetic=True)]
+    opening = TEXTS["summary"] + summary
+    conversation.messages[:] = [User.of(opening, synthetic=True)]
     if conversation.transcript is not None:
-        conversation.transcript.compacted(OPENING + summary, trigger)
+        conversation.transcript.compacted(opening, trigger)
     conversation.session.output.system("compact_boundary", compact_metadata={"trigger": trigger, "pre_tokens": before})
     await fire_session_start(conversation, "compact")
     after = await conversation.fire(PostCompact, trigger=trigger, compact_summary=summary)

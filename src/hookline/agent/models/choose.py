@@ -7,8 +7,7 @@ from hookline.agent.models.base import TABLE, Model
 from hookline.errors import ModelError
 
 DEFAULT = "default"
-#: a longer context window, which a model has or has not: the word is not part of its name
-WINDOW = "[1m]"
+WINDOW = "[1m]"  # a longer context window, which a model has or has not: the word is not part of its name
 
 
 def choose(spec: str = "", environ: Mapping[str, str] = os.environ) -> Model:

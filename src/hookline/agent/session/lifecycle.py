@@ -22,8 +22,7 @@ from hookline.settings.watcher import loaded_by, signature
 
 HEADER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 SIZE_LIMIT = 1 << 20
-#: seconds between two looks at the files that hooks watch
-INTERVAL = 0.25
+INTERVAL = 0.25  # seconds between two looks at the files that hooks watch
 LITERAL = re.compile(r"[\w .,|-]+", re.ASCII)
 
 

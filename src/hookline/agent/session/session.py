@@ -44,8 +44,7 @@ ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
 
 #: what hooks say to the user on these events is not shown (FACTS.md §1)
 SILENT = frozenset({"SessionStart", "SessionEnd"})
-#: the exit code of a command hook that objects
-OBJECTS = 2
+OBJECTS = 2  # the exit code of a command hook that objects
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
@@ -144,19 +143,15 @@ class SessionConfig:
     setup: str | None = None
     agents: Mapping[str, AgentDefinition] | None = None
     skills: Mapping[str, Skill] | None = None
-    #: whose instructions are read
-    instructions: frozenset[str] = ALL_INSTRUCTIONS
+    instructions: frozenset[str] = ALL_INSTRUCTIONS  # whose instructions are read
     max_turns: int | None = None
     compact_at: int | None = None
     effort: str | None = None
-    #: how much the model may think, as the Messages API takes it
-    thinking: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None  # how much the model may think, as the Messages API takes it
     agent_type: str | None = None
     persist: bool = True
-    #: whether Bash runs confined: whatever hooks say, never, or (None) where a guard is set
-    confine: bool | None = None
-    #: US dollars the session may cost
-    budget: float | None = None
+    confine: bool | None = None  # whether Bash runs confined: whatever hooks say, never, or (None) where a guard is set
+    budget: float | None = None  # US dollars the session may cost
     schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -168,8 +163,7 @@ class Session:
 
     def __init__(self, config: SessionConfig, host_of: Callable[[Conversation], ToolHost]) -> None:
         self.config = config
-        #: what the tools of a conversation may ask of the agent
-        self.host_of = host_of
+        self.host_of = host_of  # what the tools of a conversation may ask of the agent
         self.id: str = config.session_id or str(uuid4())
         self.project_dir: str = os.path.realpath(config.cwd or Path.cwd())
         self.hooks: HookSet = Hooks(project_dir=self.project_dir) if config.hooks is None else config.hooks
@@ -186,8 +180,7 @@ class Session:
         self.skills: dict[str, Skill] = dict(config.skills or {})
         self.active_skills: set[str] = set()
         self.servers: McpServers = McpServers({})
-        #: where the answer goes if it is to have a form
-        self.structured: StructuredOutput | None = None
+        self.structured: StructuredOutput | None = None  # where the answer goes if it is to have a form
         if config.schema is not None:
             self.tools[StructuredOutput.name] = self.structured = StructuredOutput(config.schema)
         #: asks the host for what an MCP server wants to know
@@ -199,10 +192,9 @@ class Session:
         self.working: set[asyncio.Task[None]] = set()
         self.teammates: set[str] = set()
         self.talks: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
-        #: what was used, of each model too, and seconds spent waiting for it
         self.usage: Usage = Usage()
-        self.spent: dict[str, Usage] = {}
-        self.asked_for: float = 0.0
+        self.spent: dict[str, Usage] = {}  # what was used of each model
+        self.asked_for: float = 0.0  # seconds spent waiting for models
         self.denials: list[dict[str, Any]] = []
 
     @property
@@ -254,24 +246,19 @@ class Conversation:
     agent_id: str | None = None
     agent_type: str | None = None
     parent_tool_use_id: str | None = None
-    #: what a subagent was asked to do, in a few words
-    description: str | None = None
+    description: str | None = None  # what a subagent was asked to do, in a few words
     prompt_id: str | None = None
     model: str = ""
     system: tuple[str, ...] | None = None
     tools: dict[str, Tool] | None = None
-    #: reminders for the next request
-    waiting: list[Reminder] = field(default_factory=list)
+    waiting: list[Reminder] = field(default_factory=list)  # reminders for the next request
     instructions_seen: set[str] = field(default_factory=set)
-    #: why instructions have to be read again before the next request; empty if they need not
-    forgot: str = ""
+    forgot: str = ""  # why instructions have to be read again before the next request; empty if they need not
     context_tokens: int = 0
     main_transcript: Path | None = None
     depth: int = 0
-    #: whether it works while its parent goes on
-    in_background: bool = False
-    #: how many answers of the model a turn may take
-    max_turns: int | None = None
+    in_background: bool = False  # whether it works while its parent goes on
+    max_turns: int | None = None  # how many answers of the model a turn may take
 
     def __post_init__(self) -> None:
         if self.agent_id is not None:

@@ -36,8 +36,7 @@ from hookline.replies import Reply, deny
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 
 DEFAULT_TIMEOUT = 600.0
-#: here silence is a no
-NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit", "SubagentStart"})
+NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit", "SubagentStart"})  # here silence is a no
 MARGIN = 5.0
 #: what the host said went wrong is for the log: it is not meant for the model
 _FAILED = "callback {} failed: the host replied with an error or an invalid answer"

@@ -242,10 +242,8 @@ class ToolEnv:
     tool_use_id: str = ""
     agent_id: str | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
-    #: whether shell lines are held to the project and the temporary folder by the kernel
-    confine: bool = False
-    #: what guards hold this call's shell line to, besides
-    held: Policy | None = None
+    confine: bool = False  # whether shell lines are held to the project and the temporary folder by the kernel
+    held: Policy | None = None  # what guards hold this call's shell line to, besides
     #: sends an event through the engine: `await env.fire(event) -> Verdict`; None outside of a session
     fire: Callable[..., Awaitable[Any]] | None = None
     host: ToolHost = field(default_factory=ToolHost)

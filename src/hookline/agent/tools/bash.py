@@ -26,8 +26,7 @@ from hookline.sandbox.policy import Policy
 OUTPUT_LIMIT = 30_000
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = 600_000
-#: what a worktree may be called
-NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")  # what a worktree may be called
 #: commands that print nothing when all is well; hooks are told so (`noOutputExpected`)
 SILENT = {"cd", "mkdir", "mv", "cp", "rm", "touch", "chmod", "chown", "ln", "export", "unset", "kill"}
 

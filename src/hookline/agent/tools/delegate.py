@@ -66,8 +66,7 @@ class StructuredOutput(Tool):
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = dict(schema)
-        #: the answer, once it has been given
-        self.answer: Any = UNSET
+        self.answer: Any = UNSET  # the answer, once it has been given
 
     @property
     def input_schema(self) -> dict[str, Any]:

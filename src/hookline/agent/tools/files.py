@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.core.files import write_atomically
 
@@ -22,11 +23,7 @@ LINE_WIDTH = 2000
 BYTE_LIMIT = 10 << 20
 IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 IMAGE_LIMIT = 5 << 20
-UNREAD = "File has not been read yet. Read it first before writing to it."
 UPDATED = "The file {path} has been updated successfully."
-STALE = (
-    "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
-)
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 MOST_LINES = 20_000  # beyond this many lines a comparison costs more than anyone gains from it
@@ -167,8 +164,8 @@ def seen(path: Path, env: ToolEnv) -> None:
 def unknown(path: Path, env: ToolEnv) -> str | None:
     """Why the model may not change the file yet, or None."""
     if str(path) not in env.state.files_read:
-        return UNREAD
-    return STALE if path.stat().st_mtime_ns > env.state.files_read[str(path)] else None
+        return TEXTS["unread"]
+    return TEXTS["stale"] if path.stat().st_mtime_ns > env.state.files_read[str(path)] else None
 
 
 def misplaced(original: str, old: str, *, all_of_them: bool) -> str | None:
@@ -180,11 +177,7 @@ def misplaced(original: str, old: str, *, all_of_them: bool) -> str | None:
         return f"String to replace not found in file.\nString: {old}"
     if count == 1 or all_of_them:
         return None
-    return (
-        f"Found {count} matches of the string to replace, but replace_all is false. To replace all occurrences, set "
-        "replace_all to true. To replace only one occurrence, please provide more context to uniquely identify the "
-        f"instance.\nString: {old}"
-    )
+    return TEXTS["many_matches"].format(count=count, old=old)
 
 
 def text(path: Path) -> str:
@@ -228,8 +221,7 @@ def structured_patch(old: str, new: str) -> list[dict[str, Any]]:
 
 
 POSITION = re.compile(r"cell-(\d+)")
-#: the first version of the format whose cells have ids
-WITH_IDS = (4, 5)
+WITH_IDS = (4, 5)  # the first version of the format whose cells have ids
 DONE = {"replace": "Updated cell {id} with {source}", "insert": "Inserted cell {id} with {source}",
         "delete": "Deleted cell {id}"}  # fmt: skip
 

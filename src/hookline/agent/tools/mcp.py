@@ -24,8 +24,7 @@ from hookline.errors import HooklineError, McpError, MissingExtra, extra
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
-#: the `type` of a server that lives in the host
-IN_HOST = "sdk"
+IN_HOST = "sdk"  # the `type` of a server that lives in the host
 INTERNAL_ERROR = -32603
 #: `await ask(server, message)`: hands a JSON-RPC message to the host; its JSON-RPC answer, or None
 AskHost: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any] | None]]

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from hookline.agent.hook_messages import TEXTS
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, failure
 from hookline.agent.tools.shell import BoundedOutput, find_helper, run_helper
 from hookline.errors import HooklineError
@@ -19,10 +20,6 @@ DEFAULT_HEAD = 250
 OUTPUT_LIMIT = 20_000
 #: folders that searches leave out
 SKIPPED = {".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
-NO_RIPGREP = (
-    "Grep needs ripgrep: there is no `rg` on the PATH outside of what the agent may write to; install it, such as with "
-    "`apt install ripgrep` or `brew install ripgrep`"
-)
 
 
 class Glob(Tool):
@@ -56,7 +53,7 @@ class Grep(Tool):
             return failure(f"Path does not exist: {root}")
         program = find_helper("rg", env.state.project_dir)
         if program is None:
-            return failure(NO_RIPGREP)
+            return failure(TEXTS["no_ripgrep"])
         try:
             lines = await _ripgrep(program, given, root, env.cwd)
         except HooklineError as problem:

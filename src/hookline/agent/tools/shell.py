@@ -32,10 +32,8 @@ from hookline.sandbox.policy import Policy
 from hookline.sandbox.warm import WarmLine, WarmStarter
 
 READ_SIZE = 1 << 16
-#: how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
-GRACE = 0.2
-#: the descriptor on which a confined command tells its last folder
-CONFINED_TELL = 3
+GRACE = 0.2  # how long output still in the pipe is awaited once the command has ended but a child of it holds the pipe
+CONFINED_TELL = 3  # the descriptor on which a confined command tells its last folder
 
 
 class BoundedOutput:
