@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from typing import Any, NoReturn
 
-from hookline.cli.commands.answer import help_text
-from hookline.cli.main import COMMANDS
+from hookline.cli.main import COMMANDS, command_of
 from hookline.cli.options import examples
 from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
 from hookline.sandbox import main as confine
 from tools.reference.markdown import block, code, codes, table
 
-BY_HAND = {"answer": help_text(), "confine": confine.help_text()}
+BY_HAND = {"answer": examples("hookline answer"), "confine": confine.help_text()}
 """Commands that read their flags themselves, for the sake of their start-up."""
 
 INTRO = """# Commands
@@ -70,7 +68,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
     argparse.ArgumentParser.parse_args = caught  # type: ignore[method-assign]
     try:
-        import_module(f"hookline.cli.commands.{COMMANDS[name][0]}").main([])
+        command_of(name)([])
     except _Parsed as parsed:
         return parsed.parser
     finally:

@@ -5,47 +5,22 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-GROUPS: dict[str, dict[str, tuple[str, str]]] = {
-    "try it": {
-        "demo": ("demo", "see it work, on a scripted model with guards; no key, no network"),
-        "fire": ("fire", "send one event through the hooks and explain the verdict"),
-        "list": ("listing", "which hooks there are, and which would run"),
-        "check": ("check", "what is wrong with the hook files"),
-    },
-    "guard an agent": {
-        "init": ("init", "write a starter settings file with guards and packs"),
-        "packs": ("packs", "list the rules that `init --pack` switches on"),
-        "trust": ("trust", "review and trust a project's hooks"),
-        "install": ("install", "put hooks into agent CLIs; `--list`: which there are"),
-        "uninstall": ("uninstall", "take them out again"),
-        "prove": ("prove", "run your agent on a scripted model: do the hooks hold?"),
-        "acs": ("acs", "a Guardian of OWASP's Agent Control Standard"),
-        "mcp": ("mcp", "put hooks and pins in front of any MCP server"),
-        "confine": ("confine", "run a command that the kernel holds to folders and patterns"),
-        "run": ("run", "run the agent; takes the Claude CLI's flags"),
-    },
-    "see what happened": {
-        "inbox": ("inbox", "the questions that hooks ask people; approve or deny"),
-        "audit": ("audit", "show, follow, verify, export or report audit logs"),
-        "console": ("console", "look at audit logs in the browser, live"),
-        "replay": ("replay", "run today's hooks against what was recorded"),
-        "learn": ("learn", "propose rules for what you always allow"),
-    },
-    "a team": {"fleet": ("fleet", "one policy and one audit trail over many machines")},
-    "called by hosts, settings and scripts": {
-        "answer": ("answer", "answer an agent CLI's hook; what `install` writes"),
-        "guard": ("guard", "a guard as a command hook, for settings files"),
-        "pipe": ("pipe", "answer event lines on stdin, one line each"),
-        "service": ("service", "the process that answers command hooks quickly"),
-        "completion": ("completion", "print the completion script of a shell"),
-    },
-}
-"""Every command by what it is for: its module in `commands`, and one line about it."""
-COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {}
+"""What runs each command, and one line about it: the rows of `texts/commands.txt`, whose groups say what it is for."""
+with open(os.path.dirname(__file__) + "/texts/commands.txt", encoding="utf-8") as _rows:  # noqa: PTH - `pathlib` is slow
+    for _row in _rows:
+        if _row.startswith(" "):
+            _name, _where, _about = _row.split(maxsplit=2)
+            COMMANDS[_name] = (_where, _about.rstrip())
+            GROUPS[_title][_name] = COMMANDS[_name]
+        elif not _row.startswith("#"):
+            _title = _row.rstrip()
+            GROUPS[_title] = {}
 
 USAGE = 64
 """The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
@@ -116,11 +91,11 @@ def _run(name: str, arguments: list[str]) -> int:
         escape_controls(sys.stdout)
         escape_controls(sys.stderr)
     try:
-        module = import_module(f"hookline.cli.commands.{COMMANDS[name][0]}")
+        command = command_of(name)
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
-        code: int = module.main(arguments)
+        code = command(arguments)
     except HooklineError as error:
         print(f"hookline {name}: {behind_bar(str(error))}", file=sys.stderr)
         return 1
@@ -128,6 +103,13 @@ def _run(name: str, arguments: list[str]) -> int:
         print(file=sys.stderr)
         return 130
     return code
+
+
+def command_of(name: str) -> Callable[[list[str]], int]:
+    """What runs a command; its module is imported now."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    found: Callable[[list[str]], int] = getattr(import_module(f"hookline.cli.commands.{module}"), function or "main")
+    return found
 
 
 def usage() -> str:

@@ -21,7 +21,7 @@ def colour_of(word: str) -> str:
     """The colour of a decision."""
     from hookline.core.engine.verdict import WORDS
 
-    return next((style.terminal for known, style in WORDS.items() if known == word), "dim")
+    return WORDS[word].terminal if word in WORDS else "dim"
 
 
 def width(stream: TextIO | None = None) -> int:
@@ -76,13 +76,12 @@ def painted(line: str) -> str:
     return line
 
 
-def folded(text: str, indent: int = 0, hanging: int | None = None) -> str:
+def folded(text: str, indent: int, hanging: int) -> str:
     """The text in lines as wide as the terminal, all but the first indented by `hanging`; words are never broken."""
     from textwrap import fill
 
-    rest = indent if hanging is None else hanging
     return fill(
-        text, width(), initial_indent=" " * indent, subsequent_indent=" " * rest, break_long_words=False,
+        text, width(), initial_indent=" " * indent, subsequent_indent=" " * hanging, break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
 
@@ -96,16 +95,6 @@ def agreed(question: str) -> bool:
     """Ask on the terminal; only a plain yes is a yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def say(text: str) -> None:
-    """Print a line while something runs; a reader that has left (`| head`) is not a reason to stop it."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def counted(number: int, thing: str) -> str:

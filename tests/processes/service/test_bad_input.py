@@ -269,10 +269,8 @@ def test_an_upgraded_hookline_answers_the_next_event(desk: Desk) -> None:
     answered = site / "hookline" / "cli" / "commands" / "guard.py"
     text = answered.read_text()
     for number in range(3):
-        newly = (
-            f"_OnceCodec()); said = _HookOutput('upgraded {number}', 2)" + " " * number
-        )  # byte code is told by its length
-        answered.write_text(text.replace("_OnceCodec())", newly))
+        newly = f"read(), codec); codec.problem = 'upgraded {number}'" + " " * number  # byte code is told by its length
+        answered.write_text(text.replace("read(), codec)", newly))
         assert f"upgraded {number}" in reason(desk.guard())
     protocol = site / "hookline" / "processes" / "service" / "frames.py"
     newer = protocol.read_text().replace(f"PROTOCOL = {frames.PROTOCOL}", f"PROTOCOL = {frames.PROTOCOL + 1}")

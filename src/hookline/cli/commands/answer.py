@@ -42,11 +42,6 @@ _USAGE = """usage: hookline answer HOST [--hooks FILE.py | --settings FILE]
                             [--event NAME] [--deadline SECONDS]"""
 
 
-def help_text() -> str:
-    """What `hookline answer --help` prints."""
-    return Path(__file__).parents[1].joinpath("texts", "answer.txt").read_text(encoding="utf-8").rstrip()
-
-
 class AnswerOptions(NamedTuple):
     """What the command line says."""
 
@@ -71,7 +66,9 @@ def main(argv: list[str]) -> int:
     """Read the host's payload on stdin and answer it."""
     started = time.monotonic()
     if not argv or argv[0] in ("-h", "--help"):
-        print(help_text())
+        from hookline.cli.options import examples
+
+        print(examples("hookline answer"))
         return 0 if argv else 64
     host = HOSTS.get(argv[0])
     if host is None:

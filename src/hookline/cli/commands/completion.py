@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
-from importlib import import_module
 from io import StringIO
 
-from hookline.cli.main import COMMANDS
+from hookline.cli.main import COMMANDS, command_of
 from hookline.cli.options import TEXTS, flag_tables, parser_for
 
 Words = dict[str, list[str]]
@@ -24,7 +23,7 @@ def _words_of(name: str) -> Iterator[str]:
     """A command's flags, its commands, and their flags; of one with flags of its own making, those in its help."""
     if name not in flag_tables():
         with suppress(SystemExit), redirect_stdout(StringIO()) as printed:
-            import_module(f"hookline.cli.commands.{COMMANDS[name][0]}").main(["--help"])
+            command_of(name)(["--help"])
         yield from re.findall(r"--[a-zA-Z][\w-]*", printed.getvalue())
         return
     for row in flag_tables()[name][1:]:

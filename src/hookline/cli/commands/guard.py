@@ -12,7 +12,6 @@ from functools import cache
 from typing import BinaryIO
 
 import msgspec
-from msgspec import Struct
 
 from hookline.api import Hooks
 from hookline.cli.options import add_commands, parser_for, record_refusal, with_fleet_policy
@@ -29,7 +28,6 @@ from hookline.processes.stdout import claim_stdout
 from hookline.replies import Decision, Reply
 
 FAILED = 2
-_REFUSAL = "the guard cannot judge this: {}"
 
 
 def main(argv: list[str]) -> int:
@@ -153,21 +151,22 @@ _GUARDS: dict[str, Callable[[argparse.Namespace], list[Hook]]] = {
 
 async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:
     async with hooks:
-        if not lines:
-            said = await answer(hooks, sys.stdin.buffer.read(), _OnceCodec())
-            if said.code:
-                print(said.text, file=sys.stderr)
-            else:
-                stdout.write(said.text.encode() + b"\n")
-                stdout.flush()
-            if said.denied and _alerts_wanted():
-                from hookline.records.approvals.inbox import alert
-
-                await alert("denied", "", f"the last one: {said.denied}")
-            return said.code
-        while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            stdout.write(await answer(hooks, line, _LineCodec()) + b"\n")
+        codec = _Codec()
+        while lines and (line := await asyncio.to_thread(sys.stdin.buffer.readline)):
+            stdout.write(await answer(hooks, line, codec) + b"\n")
             stdout.flush()
+        if lines:
+            return 0
+        said = await answer(hooks, sys.stdin.buffer.read(), codec)
+        if codec.problem:
+            print(codec.problem, file=sys.stderr)
+            return FAILED
+        stdout.write(said + b"\n")
+        stdout.flush()
+        if codec.denied and _alerts_wanted():
+            from hookline.records.approvals.inbox import alert
+
+            await alert("denied", "", f"the last one: {codec.denied}")
     return 0
 
 
@@ -183,32 +182,16 @@ def _alerts_wanted() -> bool:
     return False
 
 
-class _HookOutput(Struct, frozen=True):
-    """What a command hook leaves behind: an answer on stdout, or a reason on stderr."""
+class _Codec:
+    """Claude Code's words, a line for an event; what was denied last, and what could not be judged, is remembered."""
 
-    text: str
-    code: int = 0
-    denied: str = ""
-
-
-class _OnceCodec:
-    """Claude Code's words for a command that answers once; what cannot be judged is blocked with exit code 2."""
-
+    denied, problem = "", ""
     decode = staticmethod(claude.decode_event)
 
-    def encode(self, reply: Reply, event: Event) -> _HookOutput:
-        denied = f"{event.tool_name}: {reply.reason}" if reply.decision is Decision.DENY else ""
-        return _HookOutput(claude.encode_reply(reply, event).decode(), denied=denied)
+    def encode(self, reply: Reply, event: Event) -> bytes:
+        self.denied = f"{event.tool_name}: {reply.reason}" if reply.decision is Decision.DENY else ""
+        return claude.encode_reply(reply, event)
 
-    def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> _HookOutput:
-        return _HookOutput(_REFUSAL.format(problem), FAILED)
-
-
-class _LineCodec:
-    """The same for a command that stays: each line is answered with one, also a line that cannot be read."""
-
-    decode = staticmethod(claude.decode_event)
-    encode = staticmethod(claude.encode_reply)
-
-    def refuse(self, problem: BaseException, line: bytes, event: Event | None) -> bytes:
-        return msgspec.json.encode({"decision": "block", "reason": _REFUSAL.format(problem)})
+    def refuse(self, problem: BaseException, data: bytes, event: Event | None) -> bytes:
+        self.problem = f"the guard cannot judge this: {problem}"
+        return msgspec.json.encode({"decision": "block", "reason": self.problem})

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hookline.cli.commands.packs import known
-from hookline.cli.options import keep_trust, parser_for
+import msgspec
+
+from hookline.cli.options import check_folder, keep_trust, parser_for
 from hookline.cli.style import paint
 from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
 from hookline.display import one_line
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, HooklineError
 from hookline.guards.network import hosts_in_use
 from hookline.guards.packs import packs
 from hookline.hosts.install.entries import NOT_HERE, NOT_STARTED, deny_by_exit
@@ -76,17 +77,14 @@ def _policy(text: str, names: Iterable[str]) -> str:
 def main(argv: list[str]) -> int:
     """Write `.claude/settings.json`; hooks that are already there stay as they are."""
     args = parser_for("init").parse_args(argv)
-    chosen, shared = known(args.pack), not args.local and bool(shared_program())
+    chosen, shared = _known(args.pack), not args.local and bool(shared_program())
     path = Path(args.project) / ".claude" / ("settings.local.json" if args.local else "settings.json")
     policy = path.with_name(POLICY)
-    if not Path(args.project).is_dir():
-        raise ConfigError(args.project, "no such folder; name the project's folder with --project")
+    check_folder(args.project)
     settings = _existing(path)
     if settings.get("hooks") and not args.force:
-        print(
-            f"{one_line(str(path))} has hooks already; nothing was changed (`--force` adds the guards to them)",
-            file=sys.stderr,
-        )
+        has = f"{one_line(str(path))} has hooks already"
+        print(f"{has}; nothing was changed (`--force` adds the guards to them)", file=sys.stderr)
         return 1
     try:
         rules = _policy(policy.read_text() if policy.exists() else "", chosen)
@@ -102,12 +100,8 @@ def main(argv: list[str]) -> int:
             policy.write_text(rules)
         path.write_text(json.dumps({**settings, "hooks": {**hooks, **ours}}, indent=2) + "\n")
     wrote = [str(path), *([str(policy)] if rules else [])]
-    alone = not shared and not args.local
-    print(
-        json.dumps({"wrote": wrote, "hooks": [*NAMES, *([FLOW] if args.flow else [])]})
-        if args.json
-        else _next_steps(wrote, alone=alone)
-    )
+    said = json.dumps({"wrote": wrote, "hooks": [*NAMES, *([FLOW] if args.flow else [])]})
+    print(said if args.json else _next_steps(wrote, alone=not shared and not args.local))
     if unseen:
         labels = ", ".join(map(one_line, unseen))
         print(f"not trusted, because it was there before: {labels}; run `hookline trust` to look", file=sys.stderr)
@@ -129,7 +123,7 @@ def _existing(path: Path) -> dict[str, Any]:
     hooks = {event: [group for group in groups if not _is_ours(group)] if isinstance(groups, list) else groups
              for event, groups in (found.pop("hooks", None) or {}).items()}  # fmt: skip
     kept = {event: groups for event, groups in hooks.items() if groups}
-    return {**found, **({"hooks": kept} if kept else {})}
+    return found | {"hooks": kept} if kept else found
 
 
 def _is_ours(group: Any) -> bool:
@@ -138,13 +132,31 @@ def _is_ours(group: Any) -> bool:
 
 
 def _next_steps(wrote: list[str], *, alone: bool) -> str:
-    steps = (
-        "hookline check",
-        "hookline list",
-        """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'""",
-    )
-    lines = "\n".join(f"  {paint(step, 'cyan')}" for step in steps)
+    fire = """hookline fire PreToolUse --tool Bash --input '{"command": "rm -rf /"}'"""
+    lines = "\n".join(f"  {paint(step, 'cyan')}" for step in ("hookline check", "hookline list", fire))
     files = "\n".join(one_line(f"wrote {path}") for path in wrote)
     rules = "\none line for each rule there, true or false" if len(wrote) > 1 else ""
     team = "\n\nfor your team: `pipx install hookline`, then `hookline init` once more" if alone else ""
     return f"{files}{rules}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}{team}"
+
+
+def list_packs(argv: list[str]) -> int:
+    """`hookline packs`: the rules that `--pack` switches on."""
+    args = parser_for("packs", packs=", ".join(packs())).parse_args(argv)
+    chosen = {name: packs()[name] for name in _known(args.pack or packs())}
+    if args.json:
+        print(json.dumps(msgspec.to_builtins(chosen), indent=2))
+        return 0
+    for name, pack in chosen.items():
+        print(f"{paint(name, 'bold')}: {pack.about}")
+        for rule, told in pack.rules.items():
+            print(f"  {rule:<24} {told.about}")
+    return 0
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    """The packs of these names."""
+    chosen = list(dict.fromkeys(names))
+    if missing := [name for name in chosen if name not in packs()]:
+        raise HooklineError(f"no pack is called `{missing[0]}`; there are {', '.join(packs())}")
+    return chosen

@@ -1,4 +1,4 @@
-"""`hookline install`: put hooks into agent CLIs' own configuration, and say what holds and what does not hold there."""
+"""`hookline install` and `uninstall`: hooks in agent CLIs' own configuration, and what holds there."""
 
 import argparse
 import json
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hookline.api import Hooks
-from hookline.cli.commands.uninstall import take_out
 from hookline.cli.options import TEXTS, default_project, hooks_from, keep_trust, parser_for
 from hookline.cli.style import agreed, folded, has_terminal, paint
 from hookline.core.files import default_log
@@ -19,7 +18,7 @@ from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import ABILITIES, Host, able
 from hookline.hosts.install.apply import installation
-from hookline.hosts.install.commands import InstallResult, install
+from hookline.hosts.install.commands import InstallResult, install, uninstall
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
 from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import put_in
@@ -105,7 +104,7 @@ def _hold(chosen: Sequence[Host], project: Path) -> None:
     except KeyboardInterrupt:
         for host, ours in written:
             if ours == installation(host.name, "local", project):
-                take_out(host, "local", project)
+                _take_out(host, "local", project)
 
 
 def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -> HookSource:
@@ -199,3 +198,21 @@ def _line(row: HostRow) -> str:
              for name, head in zip(ABILITIES, _COLUMNS, strict=True)]  # fmt: skip
     cells = f"{row.host.name:<9} {row.host.verified or 'doc':<8} {one_line(row.version[:8]) or '–':<8} {hooked:<6}"
     return f"{cells} {proven:<6} {' '.join(marks)}".rstrip()
+
+
+def take_out_all(argv: list[str]) -> int:
+    """`hookline uninstall`: put each host's files back; exit 1 if there was nothing of ours."""
+    args = parser_for("uninstall", hosts=", ".join(HOSTS)).parse_args(argv)
+    done = [_take_out(find(name), args.scope, Path(args.project).resolve()) for name in args.host]
+    return 0 if all(done) else 1
+
+
+def _take_out(host: Host, scope: Scope, project: Path) -> bool:
+    """Put one host's files back and say which; whether there was something of ours."""
+    touched = uninstall(host, scope=scope, project=project)
+    for path in touched:
+        shown = one_line(str(path))
+        print(f"{host.title}: {shown} is as it was before" if path.exists() else f"{host.title}: removed {shown}")
+    if not touched:
+        print(f"{host.title}: nothing of ours was there")
+    return bool(touched)

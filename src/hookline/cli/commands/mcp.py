@@ -59,7 +59,7 @@ async def _serve(
     load: Callable[[], Hooks], args: argparse.Namespace, command: list[str], source: int, sink: int
 ) -> int:
     """Serve the client on these descriptors; the server starts first, and gets ready while the hooks are loaded."""
-    upstream = await connect(_held(args, command), args.header)
+    upstream = await _connect(args, command)
     try:
         pins = Pins(pin_file(args.pins or args.name))
         async with await asyncio.to_thread(load) as hooks:
@@ -84,7 +84,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
 
     async def open_one(to_client: Send, headers: Mapping[str, str]) -> Gateway:
         login = {"Authorization": headers["authorization"]} if args.login and "authorization" in headers else {}
-        pins, upstream = Pins(pin_file(args.pins or args.name)), await connect(_held(args, command), args.header, login)
+        pins, upstream = Pins(pin_file(args.pins or args.name)), await _connect(args, command, login)
         return await _gateway(hooks, args, pins, to_client, upstream).open()
 
     def ready(port: int) -> None:
@@ -215,21 +215,20 @@ def _check_files(command: list[str], wanted: str) -> None:
         raise ConfigError("--sha256", f"the files of this command are others: expected {wanted}, found sha256:{found}")
 
 
-async def connect(command: list[str], headers: list[str], login: Mapping[str, str] | None = None) -> Upstream:
-    """The server behind a command or a URL."""
+async def _connect(args: argparse.Namespace, command: list[str], login: Mapping[str, str] | None = None) -> Upstream:
+    """The server behind a command or a URL; headers are in environment variables, so that no command line has one."""
+    command, headers = _held(args, command), dict(login or {})
     if "://" in command[0]:
         from hookline.hosts.gateway.http import ServerAddress
 
-        return ServerAddress(command[0], {**dict(map(_header, headers)), **(login or {})})
-    if headers:
+        for text in args.header:
+            name, _, variable = text.partition("=")
+            wrong = f"NAME=VARIABLE with a variable that is set, got `{one_line(text)}`"
+            headers[name] = _variable("--header", variable, wrong)
+        return ServerAddress(command[0], headers)
+    if args.header:
         raise ConfigError("--header", "a program has no headers; name a URL")
     return await ServerProgram.start(command, GIVEN or os.environ)
-
-
-def _header(text: str) -> tuple[str, str]:
-    """A header whose value is in an environment variable, so that no secret is in a command line."""
-    name, _, variable = text.partition("=")
-    return name, _variable("--header", variable, f"NAME=VARIABLE with a variable that is set, got `{one_line(text)}`")
 
 
 def _variable(flag: str, name: str, expected: str = "a variable that is set") -> str:

@@ -28,10 +28,8 @@ def main(argv: list[str]) -> int:
         raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")
     hooks = hooks_of(args)
     if not hooks.hooks:  # what is wrong with the files is said once, here, not by every worker
-        raise HooklineError(
-            f"{args.project}: no hooks, so every denied call would be let through; name them with --hooks FILE.py, "
-            "or their project with --project DIR"
-        )
+        name = "name them with --hooks FILE.py, or their project with --project DIR"
+        raise HooklineError(f"{args.project}: no hooks, so every denied call would be let through; {name}")
     total = sum(piece.end - piece.start for piece in pieces(args.files))
     with _progress(total) as advance:
         size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
@@ -83,11 +81,8 @@ def _text(report: Report, most: int) -> str:
     shown = sum(len(group) for group in list(groups.values())[:most])
     if report.flip_count > shown:
         lines.append(paint(f"… and {report.flip_count - shown:,} more; `--most` shows more", "dim"))
-    kinds = [
-        f"{was.upper()} → {now.upper()} {number:,}"
-        for (was, now), number in sorted(report.counts.items(), reverse=True)
-        if was != now
-    ]
+    counts = sorted(report.counts.items(), reverse=True)
+    kinds = [f"{was.upper()} → {now.upper()} {number:,}" for (was, now), number in counts if was != now]
     failed = f", a hook failed on {report.failures:,}" if report.failures else ""
     failed += f", {report.vanished:,} not compared: their folder is gone" if report.vanished else ""
     summary = f"{counted(report.calls, 'call')}, {report.flip_count:,} would be decided differently"
