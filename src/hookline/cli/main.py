@@ -9,18 +9,24 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 
-GROUPS: dict[str, dict[str, tuple[str, str]]] = {}
-COMMANDS: dict[str, tuple[str, str]] = {}
-"""What runs each command, and one line about it: the rows of `texts/commands.txt`, whose groups say what it is for."""
-with open(os.path.dirname(__file__) + "/texts/commands.txt", encoding="utf-8") as _rows:  # noqa: PTH - `pathlib` is slow
-    for _row in _rows:
-        if _row.startswith(" "):
-            _name, _where, _about = _row.split(maxsplit=2)
-            COMMANDS[_name] = (_where, _about.rstrip())
-            GROUPS[_title][_name] = COMMANDS[_name]
-        elif not _row.startswith("#"):
-            _title = _row.rstrip()
-            GROUPS[_title] = {}
+
+def _read_groups() -> dict[str, dict[str, tuple[str, str]]]:
+    groups: dict[str, dict[str, tuple[str, str]]] = {}
+    title = ""
+    with open(os.path.dirname(__file__) + "/texts/commands.txt", encoding="utf-8") as rows:  # noqa: PTH120, PTH123
+        for row in rows:  # without `pathlib`, which is slow to import
+            if row.startswith(" "):
+                name, where, about = row.rstrip().split(maxsplit=2)
+                groups[title][name] = (where, about)
+            elif not row.startswith("#"):
+                title = row.rstrip()
+                groups[title] = {}
+    return groups
+
+
+GROUPS = _read_groups()
+COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
+"""What runs each command (a module, or `module:function`), and one line about it."""
 
 USAGE = 64
 """The exit code of a command line that cannot be understood; 2 would say that something was blocked."""

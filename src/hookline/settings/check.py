@@ -171,14 +171,6 @@ def position(text: str, path: str) -> tuple[int, int] | None:
     return None if at is None else (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
-_BUILTINS = frozenset(
-    """
-    . : [ alias bg bind break builtin caller cd command compgen complete continue coproc declare dirs disown echo enable
-    eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd
-    read readarray readonly return select set shift shopt source suspend test time times trap true type typeset ulimit
-    umask unalias unset wait
-    """.split()  # noqa: SIM905 - reads better than a column of quotes
-)
 _LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}
 """Commands that ask whether a program is there, and the option that makes them ask."""
 _TESTS = re.compile(r"""(?:\[\[?|\btest)\s+(?:!\s+)?-[a-zA-Z]\s+["']?([^\s"'\];]+)""")
@@ -259,7 +251,7 @@ class _CommandCheck:
 
     def _unrunnable(self, program: str, folders: list[Path]) -> str:
         if "/" not in program:
-            known = program in _BUILTINS or program in self._known or self._own_path
+            known = program in WORDS["builtins"] or program in self._known or self._own_path
             return "" if known or shutil.which(program) else "was not found on PATH; install it or give its path"
         if not self._is_there(program, folders):
             return "does not exist"

@@ -60,30 +60,23 @@ KINDS: dict[str, Mapping[str, KeySpec]] = {
 COMMON = KINDS.pop("common")
 """Keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own."""
 DIALECTS: tuple[str, ...] = tuple(_ROWS["command"]["dialect"][0])
-ACTIONS: Mapping[str, type[Any]] = {
-    "command": Command,
-    "prompt": Prompt,
-    "agent": AgentCheck,
-    "http": Http,
-    "mcp_tool": McpTool,
-    "cedar": Cedar,
-    "rego": Rego,
+_RUN: dict[str, tuple[type[Any], float]] = {
+    "command": (Command, 600.0),
+    "http": (Http, 600.0),
+    "mcp_tool": (McpTool, 600.0),
+    "prompt": (Prompt, 30.0),
+    "agent": (AgentCheck, 60.0),
+    "cedar": (Cedar, 10.0),
+    "rego": (Rego, 10.0),
 }
+ACTIONS = {kind: action for kind, (action, _) in _RUN.items()}
 """What each kind of hook becomes."""
+DEFAULT_TIMEOUT = {kind: seconds for kind, (_, seconds) in _RUN.items()}
+"""Seconds an entry may take that does not say, by kind."""
 FAIL_CLOSED = frozenset({"cedar", "rego"})
 """Kinds that Claude Code does not have: an entry that does not say blocks when it fails."""
 TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "mcp_tool"}
 """The key that gives an entry's kind away when it does not say."""
-DEFAULT_TIMEOUT = {
-    "command": 600.0,
-    "http": 600.0,
-    "mcp_tool": 600.0,
-    "prompt": 30.0,
-    "agent": 60.0,
-    "cedar": 10.0,
-    "rego": 10.0,
-}
-"""Seconds an entry may take that does not say, by kind."""
 
 
 def default_timeout(kind: str, event: str) -> float:
