@@ -92,10 +92,8 @@ def _moment(text: str, *, end: bool = False) -> datetime:
     try:
         moment = datetime.fromisoformat(text).astimezone()
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`, "
-            f"got `{text}`"
-        ) from None
+        wanted = "a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`"
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got `{text}`") from None
     return moment + timedelta(days=1, microseconds=-1) if end and "T" not in text and ":" not in text else moment
 
 
@@ -228,10 +226,10 @@ def _verify_one(path: str, args: argparse.Namespace) -> int:
     covered = ""
     if args.checkpoint is not None:  # it was kept elsewhere
         try:
-            head = TreeHead.parse(verified_note(_text(args.checkpoint), args.vkey))
+            head = TreeHead.parse(verified_note(args.checkpoint.read_text(encoding="utf-8"), args.vkey))
             LogTree(path).check(head)
             covered = f"its first {head.size} records are those of {head.origin} that the checkpoint is over"
-        except AuditError as problem:
+        except (AuditError, OSError, ValueError) as problem:
             breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
     if args.json:
         proof = {} if breaks else {"proves": _proof(file, key)}
@@ -266,7 +264,11 @@ def prove(args: argparse.Namespace) -> int:
     """Print a proof, as JSON."""
     signed = _checkpoints(args)
     if args.old is not None:
-        found = signed.proof_since(TreeHead.parse(_text(args.old)))
+        try:
+            head = args.old.read_text(encoding="utf-8")
+        except (OSError, ValueError) as problem:
+            raise AuditError(f"{args.old}: cannot be read: {problem}") from None
+        found = signed.proof_since(TreeHead.parse(head))
     else:
         found = signed.proof_of(args.record)
         if args.statement:
@@ -322,13 +324,6 @@ def _checkpoints(args: argparse.Namespace) -> Checkpoints:
         raise AuditError(f"{args.file}: no such file; name an audit log")
     key = SigningKey.load(args.signing_key) if args.signing_key else None
     return Checkpoints(args.file, key, origin=args.origin)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as problem:
-        raise AuditError(f"{path}: cannot be read: {problem}") from None
 
 
 def _export_wanted(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from hookline.cli import main as entry
 from hookline.cli.commands.audit import ALL_FORMATS, export
 from hookline.cli.commands.console import ready
+from hookline.cli.commands.replay import report_text
 from hookline.cli.options import add_commands, parser_for
 from hookline.cli.style import agreed, counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
@@ -118,13 +119,7 @@ def _of_all(share: float) -> str:
 def _show_flips(audit: Path, policy: Path) -> None:
     """What the policy would have decided differently about everything the hub has recorded in the last week."""
     report = preview(audit, policy)
-    if report is None:
-        print("no recorded calls to replay yet")
-        return
-    for flip in report.flips[:20]:
-        change = paint(f"{flip.was.upper()} → {flip.now.upper()}", "red" if flip.is_looser else "green")
-        print(f"{change}  {one_line(flip.tool or flip.event)} {one_line(flip.what, 60)}  {one_line(flip.reason, 60)}")
-    print(f"{report.calls:,} recorded calls, {report.flip_count:,} would be decided differently")
+    print(report_text(report, 20) if report else "no recorded calls to replay yet")
 
 
 async def _change(args: argparse.Namespace) -> int:

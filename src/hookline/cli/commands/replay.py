@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     counts = [{"was": was, "now": now, "calls": number} for (was, now), number in sorted(report.counts.items())]
     said = {"calls": report.calls, "flipped": report.flip_count, "failures": report.failures,
             "vanished": report.vanished, "counts": counts, "flips": report.flips}  # fmt: skip
-    print(json_text(said) if args.json else _text(report, args.most))
+    print(json_text(said) if args.json else report_text(report, args.most))
     return 1 if args.fail_on_flip and report.flip_count else 0
 
 
@@ -73,7 +73,8 @@ def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
         progress.stop()
 
 
-def _text(report: Report, most: int) -> str:
+def report_text(report: Report, most: int) -> str:
+    """The flips, alike ones as one, and how many there are."""
     groups: dict[tuple[str, ...], list[Flip]] = {}
     for flip in report.flips:
         groups.setdefault((flip.was, flip.now, flip.by, flip.tool, *flip.what.split()[:1]), []).append(flip)

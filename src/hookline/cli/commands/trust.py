@@ -21,43 +21,32 @@ def main(argv: list[str]) -> int:
         print(json_text({"forgot": gone}) if args.json else f"forgot {counted(gone, 'file')}")
         return 0
     status = trust.status(load(args))
-    if args.yes and not status.trusted:
-        trust.record(status.items)
-        print(_json(trust.status(load(args))) if args.json else _recorded(status))
-        return 0
-    if args.json:
-        print(_json(status))
-        return 0 if status.trusted else 1
-    if status.trusted:
+    if status.trusted and not args.json:
         labels = ", ".join(one_line(item.label) for item in status.items)
-        print(f"trusted: {labels}" if status.items else "nothing needs trust")
-        for item in status.items:
-            if item.notes:
-                print("\n".join([one_line(item.label), *trusted_by_command(item)]))
+        print("\n".join([f"trusted: {labels}" if status.items else "nothing needs trust", *_not_by_content(status)]))
         return 0
-    return _ask(trust, status)
-
-
-def _ask(trust: Trust, status: Status) -> int:
-    if not sys.stdin.isatty():
-        print(shown(status))
-        print("not trusted; run `hookline trust` on a terminal, or `hookline trust --yes`", file=sys.stderr)
-        return 1
-    if not review(status):
-        print("nothing was trusted", file=sys.stderr)
-        return 1
+    if not args.yes or status.trusted:
+        if args.json:
+            print(_json(status))
+            return 0 if status.trusted else 1
+        if not sys.stdin.isatty():
+            print(shown(status))
+            print("not trusted; run `hookline trust` on a terminal, or `hookline trust --yes`", file=sys.stderr)
+            return 1
+        if not review(status):
+            print("nothing was trusted", file=sys.stderr)
+            return 1
     trust.record(status.items)
-    print(_recorded(status))
+    reasons = _not_by_content(status)
+    said = "\n".join([_BY_COMMAND, *reasons]) if reasons else _TRUSTED
+    print(_json(trust.status(load(args))) if args.json else said)
     return 0
 
 
-def _recorded(status: Status) -> str:
-    """What was promised; where the files cannot be told, that is less, and each reason is named."""
+def _not_by_content(status: Status) -> list[str]:
+    """Where the files cannot be told, less is promised, and each reason is named."""
     unknown = [item for item in status.items if item.notes]
-    if not unknown:
-        return _TRUSTED
-    reasons = [line for item in unknown for line in (one_line(item.label), *trusted_by_command(item))]
-    return "\n".join([_BY_COMMAND, *reasons])
+    return [line for item in unknown for line in (one_line(item.label), *trusted_by_command(item))]
 
 
 def _json(status: Status) -> str:

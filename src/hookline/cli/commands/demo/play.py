@@ -59,7 +59,9 @@ def play(*, as_json: bool, pause: float, keep: bool) -> int:
     """Play the story in a folder of its own; 0 only if it went as told."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="hookline-demo-")))
     project, log = folder / "shop", folder / "audit.jsonl"
-    _write_project(project)
+    for name, text in tomllib.loads(_beside("project.toml")).items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text, "utf-8")
     story = json.loads(_beside("story.json").replace("PROJECT", str(project)).replace("PYTHON", PYTHON))
     verdicts: list[Verdict] = []
     steps: list[Step] = []
@@ -103,13 +105,6 @@ def play(*, as_json: bool, pause: float, keep: bool) -> int:
 
 def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _write_project(project: Path) -> None:
-    for name, text in tomllib.loads(_beside("project.toml")).items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
 
 
 async def _work(
