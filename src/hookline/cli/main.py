@@ -28,8 +28,7 @@ GROUPS = _read_groups()
 COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
 """What runs each command (a module, or `module:function`), and one line about it."""
 
-USAGE = 64
-"""The exit code of a command line that cannot be understood; 2 would say that something was blocked."""
+USAGE = 64  # the exit code of a command line that cannot be understood; 2 would say that something was blocked
 
 EXIT_CODES = """exit codes: 0 done, or allowed; 1 something is wrong; 2 blocked;
 64 the command line was not understood; 130 Ctrl-C; 141 the reader left"""

@@ -83,8 +83,7 @@ _SAID = tomllib.loads((TEXTS / "run_flags.toml").read_text(encoding="utf-8"))
 WITHOUT_EFFECT: dict[str, Kind] = {name: kind for kind, names in _SAID.pop("without_effect").items() for name in names}
 """Flags of the Claude CLI that change nothing here: who gives one is told, unless it promises nothing."""
 _QUIET, _CHOICES, _ALIASES, _METAVARS = (_SAID.pop(name) for name in ("quiet", "choices", "aliases", "metavars"))
-FLAGS: dict[str, Flag] = {name: Flag(*row) for name, row in _SAID.items()}
-"""The flags that do something."""
+FLAGS: dict[str, Flag] = {name: Flag(*row) for name, row in _SAID.items()}  # the flags that do something
 
 _TYPES: dict[str, Any] = {
     "--permission-mode": _mode,

@@ -25,8 +25,7 @@ from hookline.settings.trust.code_imports import WORDS
 from hookline.settings.trust.scripts import MARKS, OTHER_VALUED, PYTHON_VALUED
 
 _LONG = 60.0
-_MILLISECONDS = 1000.0
-"""From here on a number of seconds looks like milliseconds."""
+_MILLISECONDS = 1000.0  # from here on a number of seconds looks like milliseconds
 _KINDS = {action: kind for kind, action in ACTIONS.items()}
 
 

@@ -57,8 +57,7 @@ KINDS: dict[str, Mapping[str, KeySpec]] = {
     kind: {key: _spec(*row) for key, row in rows.items()} for kind, rows in _ROWS.items()
 }
 """Keys by kind of hook."""
-COMMON = KINDS.pop("common")
-"""Keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own."""
+COMMON = KINDS.pop("common")  # keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own
 DIALECTS: tuple[str, ...] = tuple(_ROWS["command"]["dialect"][0])
 _RUN: dict[str, tuple[type[Any], float]] = {
     "command": (Command, 600.0),
@@ -69,8 +68,7 @@ _RUN: dict[str, tuple[type[Any], float]] = {
     "cedar": (Cedar, 10.0),
     "rego": (Rego, 10.0),
 }
-ACTIONS = {kind: action for kind, (action, _) in _RUN.items()}
-"""What each kind of hook becomes."""
+ACTIONS = {kind: action for kind, (action, _) in _RUN.items()}  # what each kind of hook becomes
 DEFAULT_TIMEOUT = {kind: seconds for kind, (_, seconds) in _RUN.items()}
 """Seconds an entry may take that does not say, by kind."""
 FAIL_CLOSED = frozenset({"cedar", "rego"})

@@ -17,10 +17,8 @@ import msgspec
 from hookline.display import one_line
 from hookline.errors import extra
 
-MOST_BYTES = 4 * 1024 * 1024
-"""A settings file larger than this is not read."""
-LARGEST = 16 * 1024 * 1024
-"""A file of code larger than this is not read."""
+MOST_BYTES = 4 * 1024 * 1024  # a settings file larger than this is not read
+LARGEST = 16 * 1024 * 1024  # a file of code larger than this is not read
 _LARGEST_COPY = 64 * 1024
 
 _SAY = {
@@ -89,8 +87,7 @@ def read_json(path: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     return (None, problems) if text is None else parse_json(text, label)
 
 
-DEEPEST = 100
-"""Values nested deeper than this are not read."""
+DEEPEST = 100  # values nested deeper than this are not read
 
 
 def plain(value: Any, depth: int = 0) -> Any:

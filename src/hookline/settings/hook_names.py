@@ -15,8 +15,7 @@ from hookline.settings.files import Problem, canonical
 if TYPE_CHECKING:
     from hookline.core.shell import SimpleCommand
 
-_STARTERS = names("starter")
-"""Words that start something else: not what a hook is about."""
+_STARTERS = names("starter")  # words that start something else: not what a hook is about
 _LONGEST = 40
 
 

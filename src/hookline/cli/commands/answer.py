@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
 
-DEADLINE = 20.0
-"""Seconds until the host is answered without the hooks, unless the command says otherwise."""
+DEADLINE = 20.0  # seconds until the host is answered without the hooks, unless the command says otherwise
 
 MOST_BYTES = 50 * 1024 * 1024
 _PROVING = "HOOKLINE_PROVE"

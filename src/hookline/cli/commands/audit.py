@@ -47,8 +47,7 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _LOOK, _PAUSE = 5.0, 60.0
 """Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
 ALL_FORMATS = (*FORMATS, "parquet")
-Log = tuple[str, Path]
-"""A machine, empty if there is only one, and its log."""
+Log = tuple[str, Path]  # a machine, empty if there is only one, and its log
 log: logging.Logger = logging.getLogger("hookline.audit")
 
 
@@ -97,8 +96,7 @@ def _moment(text: str, *, end: bool = False) -> datetime:
     return moment + timedelta(days=1, microseconds=-1) if end and "T" not in text and ":" not in text else moment
 
 
-RANGE = {"start_of": _moment, "end_of": partial(_moment, end=True)}
-"""What the flags of a range are read with."""
+RANGE = {"start_of": _moment, "end_of": partial(_moment, end=True)}  # what the flags of a range are read with
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -24,8 +24,7 @@ _CONFINED = "guard paths --confine auto --temporary --protect --block 'rm -rf /'
 _INSIDE = "guard paths --temporary --protect"
 NAMES = ("confined-shell", "stay-inside", "own-files")
 FLOW = "flow"
-POLICY = "hookline.toml"
-"""The file beside the settings that switches the rules of packs on and off."""
+POLICY = "hookline.toml"  # the file beside the settings that switches the rules of packs on and off
 _HEAD = "# `false` switches a rule off, a list takes the place of its own; `hookline packs` shows all there are\n"
 
 

@@ -339,12 +339,9 @@ class _ShellText:
                 self._reader.add_file(path / "__main__.py" if is_dir(path) else path)
 
 
-RECIPES = lists("recipe")
-"""Commands that run what another file says, and that file."""
-PLAIN = names("plain")
-"""Programs that run none of the files they are given."""
-WITH_PROGRAM_FILE = lists("program-file")
-"""Programs that are given a file of code by an option."""
+RECIPES = lists("recipe")  # commands that run what another file says, and that file
+PLAIN = names("plain")  # programs that run none of the files they are given
+WITH_PROGRAM_FILE = lists("program-file")  # programs that are given a file of code by an option
 HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
 CODE_OPTIONS = re.compile(
     r"curl (?:-\w*K|--config)|wget (?:--use-askpass|--config|-e|--execute)|terminal-notifier -execute|"
