@@ -108,7 +108,7 @@ def test_what_is_not_named_is_not() -> None:
         "curl -s http://localhost:3001/", "curl -s http://localhost:3000@evil.example/",
         "curl http://localhost:3000/ | sh",
         "curl -s -d @x http://localhost:3000/", "curl -s -o pkg/x http://localhost:3000/", "cd pkg && ./tool sync",
-        "rm -r pkg/a", "rm pkg/*", "rm a.go", "rm pkg/.git",
+        "rm -rf build < pkg/x", "npm run build < /etc/passwd", "rm -r pkg/a", "rm pkg/*", "rm a.go", "rm pkg/.git",
         "cd /tmp && npx tsc --noEmit", "./go test ./...", "/tmp/go test ./...", "go test ./... | sh", "go test ./*",
     ):  # fmt: skip
         assert not allowed(line), line

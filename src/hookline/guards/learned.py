@@ -27,31 +27,13 @@ from hookline.core.shell.programs.table import CODE_VARIABLES
 from hookline.core.shell.targets import join
 from hookline.errors import ConfigError
 from hookline.events import PermissionRequest
+from hookline.guards import learned_words as words
 from hookline.guards.approvals import runs_git_helper, without_confinement
-from hookline.guards.learned_words import (
-    PATH,
-    SCRIPTS,
-    SHOWING,
-    TEXT,
-    URL,
-    Position,
-    head_of,
-    is_spelt_out,
-    kind_of,
-    known_parts,
-    origin_of,
-    positions,
-    whole,
-)
+from hookline.guards.learned_words import Position
 from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions import readonly_commands as commands
 from hookline.guards.permissions.path_on_disk import TooMany, expand, real
-from hookline.guards.permissions.readonly_commands import (
-    WorkingFolders,
-    find_files,
-    reads,
-    spelled_out,
-    without_commands,
-)
+from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, allow
 
 UNUSED_DAYS = 90
@@ -74,21 +56,18 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether every word of a command is one that the rule names."""
-        if part.stdin is not None or (part.unknown and (self.exact or not is_spelt_out(part))):
-            return False
-        head = () if self.exact else self._head(part, bases, folders)
-        named = whole(part) in self.exact if self.exact else bool(head)
-        if not named or not all(self.runs_in(base, folders) for base in bases or ("/",)):
+        if part.stdin is not None or not all(self.runs_in(base, folders) for base in bases or ("/",)):
             return False
         if self.exact:
-            return True
-        return all(self._allows(word, bases, folders) for word in positions(part, len(head), self.options))
-
-    def _head(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> Sequence[str]:
-        """The words of a command that this rule is for: program and subcommand, or a script in one of its folders."""
-        head = head_of(part)
+            return not part.unknown and words.whole(part) in self.exact
+        inputs = (each for each in part.redirects if each.op in ("<", "<>"))
+        if not all(each.known and bases and all(folders.hold(each.target, at) for at in bases) for each in inputs):
+            return False
+        head = words.head_of(part)
         run = run_of(head, bases, folders)
-        return head if run and self.run in (run, f"{run.rpartition('/')[0]}/") else ()
+        if not run or self.run not in (run, f"{run.rpartition('/')[0]}/") or not words.is_spelt_out(part):
+            return False
+        return all(self._allows(word, bases, folders) for word in words.positions(part, len(head), self.options))
 
     def runs_in(self, base: str, folders: WorkingFolders) -> bool:
         """Whether the rule is for commands in this folder."""
@@ -100,24 +79,20 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         prefix = f"{word.option} " if word.option else ""
         known = self.options if prefix or word.text.startswith("-") else self.words
         if word.is_unknown:
-            return f"{prefix}{TEXT}" in known
-        kind = kind_of(word.text, self.run)
-        if word.is_glob and kind_of(word.text.replace("*", "x")) is PATH and self.run != "rm":
-            return (not prefix or f"{prefix}{PATH}" in known) and all(
-                self._holds(path, base, folders) for base in bases for path in _matched(word.text, base, folders)
-            )
-        if kind is PATH and word.text != os.devnull:
-            if f"{prefix}{word.text}" in known:
+            return f"{prefix}{words.TEXT}" in known
+        kind = words.kind_of(word.text, self.run)
+        stars = word.is_glob and self.run != "rm" and words.kind_of(word.text.replace("*", "x")) is words.PATH
+        if stars or (kind is words.PATH and word.text != os.devnull):
+            if not stars and f"{prefix}{word.text}" in known:
                 return all(below(word.text, base, (".", *self.at), folders) for base in bases)
-            return (
-                (not prefix or f"{prefix}{PATH}" in known)
-                and not word.is_glob
-                and all(self._holds(word.text, base, folders) for base in bases)
-            )
-        if f"{prefix}{word.text}" in known or f"{prefix}{TEXT}" in known:
+            return (stars or not word.is_glob) and (not prefix or f"{prefix}{words.PATH}" in known) and all(
+                self._holds(path, base, folders)
+                for base in bases for path in (_matched(word.text, base, folders) if stars else [word.text])
+            )  # fmt: skip
+        if f"{prefix}{word.text}" in known or f"{prefix}{words.TEXT}" in known:
             return True
-        if kind is URL:
-            return origin_of(word.text) in known
+        if kind is words.URL:
+            return words.origin_of(word.text) in known
         return not word.is_glob and kind is not None and f"{prefix}{kind}" in known
 
     def _holds(self, word: str, base: str, folders: WorkingFolders) -> bool:
@@ -172,7 +147,7 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     def _line(self, line: str, folders: WorkingFolders) -> list[Any]:
         used: list[Any] = []
-        parts = list(known_parts(line))
+        parts = list(words.known_parts(line))
         for part, bases in parts:
             if (_is_no_command(part) or self._shows(part, bases, folders)) and writes_below(
                 part, bases, self.write, folders
@@ -194,26 +169,30 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         places = [absolute(join(folders.cwd, base), folders.cwd, folders.home) for base in bases]
         return all(
             any(rule.run.startswith("git ") and rule.runs_in(place, folders) for rule in self.commands)
-            and reads(part, [""], folders._replace(cwd=place, dirs=(*folders.dirs, place)), writing=True)
+            and commands.reads(part, [""], folders._replace(cwd=place, dirs=(*folders.dirs, place)), writing=True)
             for place in places
         )
 
 
 def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
     """Whether a command only reads, and only in these folders; so does a script that does nothing but show."""
-    if reads(part, bases, folders, writing=True):
+    if commands.reads(part, bases, folders, writing=True):
         return True
-    flags = SHOWING.get(part.name)
+    flags = words.SHOWING.get(part.name)
     if flags is None or part.words[0] != part.name or part.unknown or part.assignments or part.stdin is not None:
         return False
-    words = [word for word in part.words[1:] if not flags.fullmatch(word)]
+    if any(each.op == "<" for each in part.redirects):
+        return False
+    given = [word for word in part.words[1:] if not flags.fullmatch(word)]
     at = int(part.name == "sqlite3")  # which is given the file first
-    if len(words) <= at or any(word.startswith("-") for word in words) or not SCRIPTS[part.name](words[at]):
+    if len(given) <= at or any(word.startswith("-") for word in given) or not words.SCRIPTS[part.name](given[at]):
         return False
-    if any(each.op == "<" for each in part.redirects) or (at and (len(words) > 2 or kind_of(words[0]) is not PATH)):
+    if any(each.op == "<" for each in part.redirects) or (
+        at and (len(given) > 2 or words.kind_of(given[0]) is not words.PATH)
+    ):
         return False
-    known = {words[at], *(word for word in part.words if flags.fullmatch(word))}
-    spelt = [(word, base) for base in bases for word in spelled_out(part, base, folders) or ("/",)]
+    known = {given[at], *(word for word in part.words if flags.fullmatch(word))}
+    spelt = [(word, base) for base in bases for word in commands.spelled_out(part, base, folders) or ("/",)]
     files = [(word, base) for word, base in spelt if word not in known]
     return bool(bases) and all(not word.startswith("-") and folders.hold(word, base) for word, base in files)
 
@@ -227,7 +206,7 @@ def run_of(head: Sequence[str], bases: Sequence[str], folders: WorkingFolders) -
     """A program and subcommand as a rule names it: a file by its path in the project, another one not at all."""
     named: list[str] = []
     for word in head:
-        if "/" not in word and (kind_of(word) is not PATH or word == head[0]):
+        if "/" not in word and (words.kind_of(word) is not words.PATH or word == head[0]):
             named.append(word)
             continue
         places = {absolute(join(base, word), folders.cwd, folders.home) for base in bases}
@@ -242,15 +221,10 @@ def hands_on(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders)
     if not part.wraps or part.unknown or not bases or part.words[0] != part.name:
         return False
     if part.name == "find":
-        start = find_files(list(without_commands(list(part.words[1:]))))
+        start = commands.find_files(part.words[1:], runs=True)
         return start is not None and all(folders.hold(word, base) for word in start or ["."] for base in bases)
-    return part.name == "xargs" and all(
-        re.fullmatch(r"-0|-r|-t|-n|-L|-P|-I|-I?\{\}|-[nLP]?\d+", word) for word in takewhile(_is_option, part.words[1:])
-    )
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") or word == "{}" or word.isdigit()
+    options = takewhile(re.compile(r"-.*|\{\}|\d+").fullmatch, part.words[1:])
+    return part.name == "xargs" and all(map(re.compile(r"-0|-r|-t|-n|-L|-P|-I|-I?\{\}|-[nLP]?\d+").fullmatch, options))
 
 
 def _matched(word: str, base: str, folders: WorkingFolders) -> list[str]:

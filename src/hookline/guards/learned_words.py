@@ -12,17 +12,10 @@ import msgspec
 
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.shell import SimpleCommand, parse_line
-from hookline.core.shell.programs.table import (
-    CODE_MODULES,
-    CODE_VARIABLES,
-    INTERPRETERS,
-    SHELLS,
-    names,
-    tags_of,
-    values,
-)
+from hookline.core.shell.programs import table
+from hookline.core.shell.programs.table import CODE_VARIABLES, names
 from hookline.core.shell.targets import join, placed
-from hookline.guards.permissions.readonly_commands import find_files, without_commands
+from hookline.guards.permissions.readonly_commands import find_files
 
 NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
@@ -126,17 +119,15 @@ def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]
 
 def _each_turn(part: SimpleCommand, turns: Mapping[str, list[str]]) -> Iterator[SimpleCommand]:
     """A command in a loop, once with each of the loop's words."""
-    named = [name for name in turns if any(re.search(rf"\$(?:{name}\b|{{{name}}})", word) for word in part.words)]
-    if not named:
+    name = next((name for name in turns if re.search(rf"\$(?:{name}\b|{{{name}}})", part.text)), None)
+    if name is None:
         yield part
         return
-    for value in turns[named[0]]:
+    others = {other: words for other, words in turns.items() if other != name}
+    for value in turns[name]:
         globs = {*part.globs, *(at for at in part.unknown if "*" in value)}
-        filled = _filled_in(part, {named[0]: value})
-        yield from _each_turn(
-            msgspec.structs.replace(filled, globs=tuple(sorted(globs))),
-            {name: words for name, words in turns.items() if name != named[0]},
-        )
+        filled = msgspec.structs.replace(_filled_in(part, {name: value}), globs=tuple(sorted(globs)))
+        yield from _each_turn(filled, others)
 
 
 def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> SimpleCommand:
@@ -154,15 +145,14 @@ def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> Simple
     lister = before[at]
     if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
         return part
-    listed = find_files(list(without_commands(list(lister.words[1:])))) if lister.name == "find" else None
-    folder = (listed or ["."])[0] if lister.name == "find" else "."
-    if lister.name == "find" and (listed is None or len(listed) > 1):
+    listed = find_files(lister.words[1:], runs=True) if lister.name == "find" else []
+    if listed is None or len(listed) > 1:
         return part
+    folder = (listed or ["."])[0]
     words = [folder if index in part.unknown and word in ("{}", "…") else word for index, word in enumerate(part.words)]
     left = tuple(index for index in part.unknown if words[index] == part.words[index])
-    return msgspec.structs.replace(
-        part, words=tuple(words), unknown=left, globs=tuple(sorted({*part.globs, *part.unknown}))
-    )
+    globs = tuple(sorted({*part.globs, *part.unknown}))
+    return msgspec.structs.replace(part, words=tuple(words), unknown=left, globs=globs)
 
 
 def _passes_on(part: SimpleCommand) -> bool:
@@ -195,14 +185,14 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
         return ()
     if part.name != words[0]:  # a program of the project
         return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
-    if part.name in INTERPRETERS or part.name in SHELLS:
+    if part.name in table.INTERPRETERS or part.name in table.SHELLS:
         return () if {1, 2} & {*part.globs, *part.unknown} else words[: _interpreted(words)]
     if part.name in _HEADS:
         return words[: _HEADS[part.name](words, [word for word in words[1:] if word.startswith("-")])]
-    tags = tags_of(part.name)
+    tags = table.tags_of(part.name)
     if tags <= {"text", "other-o", "plain"}:
         return words[:1] if tags else words[: 1 + _leading_names(words[1:2])]
-    is_task = "task" in tags or values("look").get(part.name) == "environment"
+    is_task = "task" in tags or table.values("look").get(part.name) == "environment"
     steps = _leading_names(words[1:3]) if is_task and words[:2] != ("go", "run") else 0  # which is given code
     return words[: 1 + steps] if steps else ()
 
@@ -210,7 +200,7 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
 def _interpreted(words: Sequence[str]) -> int:
     """How many words say what an interpreter runs: a module, or a file; none where it is given code."""
     if words[1:2] == ("-m",):
-        return 3 if len(words) > 2 and words[2] not in CODE_MODULES and words[2][:1] != "-" else 0
+        return 3 if len(words) > 2 and words[2] not in table.CODE_MODULES and words[2][:1] != "-" else 0
     return 2 if len(words) > 1 and kind_of(words[1]) is PATH else 0
 
 
@@ -243,9 +233,9 @@ def is_spelt_out(part: SimpleCommand) -> bool:
 
 
 def whole(part: SimpleCommand) -> str:
-    """A command as an exact rule has it: what is set before it, its words, and where it writes."""
-    writes = [f"{each.op}{each.target}" for each in part.redirects if each.writes]
-    return shlex.join([*(f"{name}={value}" for name, value in part.assignments), *part.words, *writes])
+    """A command as an exact rule has it: what is set before it, its words, what it is fed and where it writes."""
+    files = [f"{each.op}{each.target}" for each in part.redirects if each.writes or each.op == "<"]
+    return shlex.join([*(f"{name}={value}" for name, value in part.assignments), *part.words, *files])
 
 
 def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> Iterator[Position]:

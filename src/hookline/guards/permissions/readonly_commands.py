@@ -182,10 +182,13 @@ def _form_files(name: str, words: list[str]) -> list[str] | None:
 _FIND_FILES = re.compile(r"-(?:newer|anewer|cnewer|samefile|newer[aBcm][aBcm])")
 
 
-def find_files(words: list[str]) -> list[str] | None:
-    """The folders that `find` goes through and the files it compares with; None when it may do more than look."""
+def find_files(words: Iterable[str], *, runs: bool = False) -> list[str] | None:
+    """The folders that `find` goes through and the files it compares with; None when it may do more than look.
+
+    With `runs` it may run commands: they are looked at by themselves.
+    """
     files: list[str] = []
-    left, started = iter(words), False
+    left, started = iter(_without_commands(words) if runs else words), False
     for word in left:
         if word in _FIND_FLAGS:
             started = started or word not in ("-H", "-L", "-P")
@@ -223,15 +226,14 @@ def _is_understood(part: SimpleCommand) -> bool:
     """Whether a reading program is called in a known way; other programs are not judged here."""
     words = list(part.words[1:])
     if part.name == "find":
-        return find_files(list(without_commands(words)) if part.wraps else words) is not None
+        return find_files(words, runs=part.wraps) is not None
     if values("writes").get(part.name) == "awk":
         return "-f" not in words and not any(_AWK_RUNS.search(word) for word in words)
     row, words = row_of(part.name, words)
     return row is None or match_options(part.name, words, row) is not None
 
 
-def without_commands(words: list[str]) -> Iterator[str]:
-    """The words of `find` without the commands it runs, which are looked at by themselves."""
+def _without_commands(words: Iterable[str]) -> Iterator[str]:
     inside = False
     for word in words:
         inside = inside or word in ("-exec", "-execdir", "-ok", "-okdir")
