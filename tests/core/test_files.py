@@ -17,7 +17,7 @@ from hookline.fleet.bundle import Bundle, Manifest
 from hookline.fleet.ledger import Ledger
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.fleet.members import MachineRegistry
-from hookline.guards.budget import FileBudgetStore
+from hookline.guards.budget import BudgetStore
 from hookline.guards.sandboxing import call_file, note_policy
 from hookline.hosts.install.entries import mark_handled
 from hookline.hosts.install.survey import Proof, note_proof
@@ -82,7 +82,7 @@ def no_umask() -> Iterator[None]:
 
 def make_state(folder: Path) -> None:
     """What each part keeps for its user, made through the library."""
-    store = FileBudgetStore(folder / "budget" / "own", time.time)
+    store = BudgetStore(folder / "budget" / "own", time.time)
     with store.account("one") as account:
         account.used["calls"] = 1
     Trust(folder / "trust" / "trust.json").record([])

@@ -8,7 +8,7 @@ Pure: text in, places out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -57,21 +57,22 @@ def _patterns() -> tuple[SecretFormat, ...]:
     return (*known, *(SecretFormat(kind, pattern, 0, tuple(needles.get(kind, "").split())) for kind, pattern in more))
 
 
+_MOST_KEPT = 4_096  # longer texts are not kept in memory
+
+
+def _kept(search: Callable[[str], tuple[Credential, ...]]) -> Callable[[str], tuple[Credential, ...]]:
+    kept = lru_cache(512)(search)
+    return lambda text: kept(text) if len(text) <= _MOST_KEPT else search(text)
+
+
 def find(text: str) -> list[Credential]:
     """The credentials in `text`, in order, overlapping ones joined."""
     return list(_found(text))
 
 
+@_kept
 def _found(text: str) -> tuple[Credential, ...]:
-    return _find(text) if len(text) <= _MOST_KEPT else _find.__wrapped__(text)
-
-
-_MOST_KEPT = 4_096  # longer texts are not kept in memory
-
-
-@lru_cache(maxsize=512)
-def _find(text: str) -> tuple[Credential, ...]:
-    return tuple(_joined(sorted(_all(text))))
+    return _joined(_all(text))
 
 
 def _all(text: str) -> Iterator[Credential]:
@@ -87,32 +88,26 @@ def _all(text: str) -> Iterator[Credential]:
         yield from (Credential(*span, "Password") for span in assigned_secrets(text, least=_LEAST, mixed=True))
 
 
-def _joined(places: list[Credential]) -> Iterator[Credential]:
-    current: Credential | None = None
-    for place in places:
-        if current is not None and place.start < current.end:
-            current = Credential(current.start, max(current.end, place.end), current.kind)
-            continue
-        if current is not None:
-            yield current
-        current = place
-    if current is not None:
-        yield current
+def _joined(places: Iterable[Credential]) -> tuple[Credential, ...]:
+    found: list[Credential] = []
+    for place in sorted(places):
+        if found and place.start < found[-1].end:
+            found[-1] = Credential(found[-1].start, max(found[-1].end, place.end), found[-1].kind)
+        else:
+            found.append(place)
+    return tuple(found)
 
 
 def redact(text: str) -> str:
     """The text with every credential replaced by `[redacted: its kind]`, also those that `find` is too careful for."""
-    places = _redactable(text) if len(text) <= _MOST_KEPT else _redactable.__wrapped__(text)
-    if not places:
-        return text
     parts, at = [], 0
-    for place in places:
+    for place in _redactable(text):
         parts += [text[at : place.start], f"[redacted: {place.kind}]"]
         at = place.end
     return "".join([*parts, text[at:]])
 
 
-@lru_cache(maxsize=512)
+@_kept
 def _redactable(text: str) -> tuple[Credential, ...]:
     small = text.lower()
     places = list(_found(text))
@@ -121,18 +116,17 @@ def _redactable(text: str) -> tuple[Credential, ...]:
         places += [Credential(*span, "Password") for span in spans]
     if "-u" in small:
         places += [Credential(*match.span(1), "Password") for match in _USER.finditer(text)]
-    return tuple(_joined(sorted(places)))
+    return _joined(places)
 
 
-# -- secrets by the name they are given: `dbPassword = "…"`, `CLIENT_SECRET=…`, `--token …`; a value in quotes is taken
-# -- as it is written, one without is not when it looks like code or a placeholder: `$TOKEN`, `getpass(…)`, `<your key>`
+# Secrets by the name they are given: `dbPassword = "…"`, `CLIENT_SECRET=…`, `--token …`; a value in quotes is taken
+# as it is written, one without is not when it looks like code or a placeholder: `$TOKEN`, `getpass(…)`, `<your key>`
 
-LAST_WORDS = frozenset(
-    {
-        "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "apikey", "authorization",
-        "credential", "cookie", "bearer", "privatekey", "accesskey", "secretkey", "authtoken", "accesstoken",
-    }
-)  # fmt: skip
+_LAST = (
+    "password passwd passphrase passcode pwd secret token apikey authorization credential cookie bearer privatekey"
+    " accesskey secretkey authtoken accesstoken"
+)
+LAST_WORDS = frozenset(_LAST.split())
 """A name that ends in one of these holds a secret."""
 _KEYS = "api access private secret signing encryption auth account master ssh host"
 LAST_PAIRS = frozenset({("connection", "string"), ("pass", "phrase"), *((first, "key") for first in _KEYS.split())})
@@ -180,7 +174,11 @@ def assigned_secrets(text: str, *, least: int, mixed: bool) -> Iterator[tuple[in
             shouted = _SHOUTED.search(text, max(found.start() - _BEFORE, 0), found.end()) is not None
             for start, end, quoted in _values(text, found.end(), several=bool(found.groupdict().get("list"))):
                 value = text[start:end]
-                if len(value) >= least and (not mixed or _is_mixed(value)) and _is_literal(value, quoted or shouted):
+                if (
+                    len(value) >= least
+                    and (not mixed or _is_mixed(value))
+                    and _is_literal(value, stated=quoted or shouted)
+                ):
                     reached = end
                     yield start, end
 
@@ -205,17 +203,16 @@ def _values(text: str, at: int, *, several: bool) -> Iterator[tuple[int, int, bo
 
 def _is_mixed(value: str) -> bool:
     """Whether it has digits and letters, as what a machine made has, and no blank."""
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value) and not any(c.isspace() for c in value)
+    return all(any(map(test, value)) for test in (str.isdigit, str.isalpha)) and not any(map(str.isspace, value))
 
 
-def _is_literal(value: str, stated: bool) -> bool:  # noqa: FBT001 - quoted, or in a file of variables
-    if _PLACEHOLDER.match(value):
-        return False
-    return stated or not _CODE.match(value)
+def _is_literal(value: str, *, stated: bool) -> bool:
+    """Whether it is neither a placeholder nor, unless it is `stated` (quoted, or in a file of variables), code."""
+    return not _PLACEHOLDER.match(value) and (stated or not _CODE.match(value))
 
 
-# -- private keys: PEM with or without headers, OpenSSH, SSH2, PGP, PuTTY; one whose end is missing (the text was cut)
-# -- goes on for as long as its lines look like lines of a key --------------------------------------------------------
+# Private keys: PEM with or without headers, OpenSSH, SSH2, PGP, PuTTY; one whose end is missing (the text was cut)
+# goes on for as long as its lines look like lines of a key.
 
 _BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END = re.compile(r"-{4,5} ?END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
@@ -233,7 +230,8 @@ _PIECE = re.compile(r"[ \t>|│]{0,16}(?:\d{1,6}[ \t→:|]{1,4})?[A-Za-z0-9+/=]{
 def key_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Where each private key begins and ends."""
     for begin, end in ((_BEGIN, _END), (_PUTTY, _PUTTY_END)):
-        reached, last_end = 0, _last(end, text)
+        reached = 0
+        last_end = max((match.start() for match in end.finditer(text)), default=-1)  # none is looked for behind it
         for found in begin.finditer(text):
             if found.start() < reached:
                 continue
@@ -242,19 +240,8 @@ def key_blocks(text: str) -> Iterator[tuple[int, int]]:
             yield found.start(), reached
 
 
-def _last(end: re.Pattern[str], text: str) -> int:
-    """Where the last end of a block begins, so that none is looked for where there is none."""
-    found = -1
-    for match in end.finditer(text):
-        found = match.start()
-    return found
-
-
 def _open_end(text: str, start: int) -> int:
     at = start
-    while at < len(text):
-        line = _LINE.match(text, at) or _PIECE.match(text, at)
-        if line is None or line.end() == at:
-            return at
+    while (line := _LINE.match(text, at) or _PIECE.match(text, at)) and line.end() > at:
         at = line.end()
     return at

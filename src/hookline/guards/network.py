@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -143,62 +144,36 @@ class _Answers:
             json.dump(self._said, file)
 
 
-# -- the hosts in use ----------------------------------------------------------------------------------------------
-
-_REGISTRIES = {
-    ("pyproject.toml", "requirements.txt", "setup.py", "uv.lock"): ("pypi.org", "files.pythonhosted.org"),
-    ("package.json",): ("registry.npmjs.org",),
-    ("Cargo.toml",): ("index.crates.io", "static.crates.io"),
-    ("go.mod",): ("proxy.golang.org", "sum.golang.org"),
-    ("Gemfile",): ("rubygems.org",),
-}
-"""Files of a project → where its packages come from unless it says otherwise."""
-_COMPANIONS = {
-    "github.com": ("api.github.com", "codeload.github.com", "objects.githubusercontent.com"),
-}
-_CONFIGURATION = (
-    "pip.conf", ".npmrc", ".yarnrc.yml", ".cargo/config.toml", ".gitmodules", "pyproject.toml", "uv.toml", "Gemfile",
-    "~/.config/pip/pip.conf", "~/.pip/pip.conf", "~/.npmrc", "~/.cargo/config.toml", "~/.config/uv/uv.toml",
-    "~/.gitconfig", "/etc/pip.conf",
-)  # fmt: skip
 _INDEX = re.compile(r"(?:index|registry|url|source|proxy|insteadof)", re.IGNORECASE)
 _REMOTE = re.compile(r"remote\..*\.(?:push)?url")
-_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "npm_config_registry")
 
 
 def hosts_in_use(project: str, env: Mapping[str, str]) -> list[str]:
     """The package registries and code hosts that a project and its user have configured, as `only` takes them."""
-    root, home = Path(project), Path(env.get("HOME") or Path.home())
-    found: dict[str, None] = {}
-    for files, hosts in _REGISTRIES.items():
-        if any((root / file).exists() for file in files):
-            found |= dict.fromkeys(hosts)
-    for name in _CONFIGURATION:
+    table = tomllib.loads(Path(__file__).with_name("registries.toml").read_text("utf-8"))
+    root, home, configuration = Path(project), Path(env.get("HOME") or Path.home()), table["configuration"]
+    found = [
+        host for row in table["registry"] if any((root / file).exists() for file in row["files"])
+        for host in row["hosts"]
+    ]  # fmt: skip
+    for name in configuration["files"]:
         path = home / name[2:] if name.startswith("~/") else root / name
         with suppress(OSError):
             lines = path.read_text(errors="replace").splitlines()
-            found |= dict.fromkeys(_hosts_of("\n".join(line for line in lines if _INDEX.search(line))))
-    found |= dict.fromkeys(_hosts_of(" ".join(env.get(name, "") for name in _VARIABLES)))
+            found += _hosts_of("\n".join(line for line in lines if _INDEX.search(line)))
+    found += _hosts_of(" ".join(env.get(name, "") for name in configuration["variables"]))
     with suppress(OSError):
-        for key, value in read_settings((root / ".git" / "config").read_text(errors="replace")):
-            found |= dict.fromkeys(_hosts_of(value) if _REMOTE.fullmatch(key) else ())
-    for host in list(found):
-        found |= dict.fromkeys(_COMPANIONS.get(host.partition(":")[0], ()))
-    return [host for host in found if _readable(host)]
+        settings = read_settings((root / ".git" / "config").read_text(errors="replace"))
+        found += [host for key, value in settings if _REMOTE.fullmatch(key) for host in _hosts_of(value)]
+    found += [other for host in found for other in table["companions"].get(host.partition(":")[0], ())]
+    return list(dict.fromkeys(found))
 
 
-def _readable(host: str) -> bool:
-    try:
-        read_host(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _hosts_of(text: str) -> list[str]:
-    found = []
-    for match in _URL.finditer(text):
-        scheme = match[0].partition(":")[0].lower()
-        port = match[2] or ("22" if scheme == "ssh" else "")
-        found.append(f"{match[1].lower()}:{port}" if port else match[1].lower())
-    return found + [f"{name.lower()}:22" for name in _SECURE_COPY.findall(text)]
+def _hosts_of(text: str) -> Iterator[str]:
+    """The hosts that a text names and that can be reached by name."""
+    named = [(match[1], match[2] or ("22" if match[0][:4].lower() == "ssh:" else "")) for match in _URL.finditer(text)]
+    for name, port in (*named, *((name, "22") for name in _SECURE_COPY.findall(text))):
+        host = f"{name.lower()}:{port}" if port else name.lower()
+        with suppress(ValueError):
+            read_host(host)
+            yield host
