@@ -55,8 +55,7 @@ class _Push(NamedTuple):
         return self.part.text[:200]
 
 
-_Finding = tuple[str, bool]
-"""Why a line may not run, and whether that is certain."""
+_Finding = tuple[str, bool]  # why a line may not run, and whether that is certain
 _Judge = Callable[[_Push], Iterator[_Finding]]
 
 

@@ -104,8 +104,7 @@ _TEXT = names("text")
 _SHELL = re.compile(
     "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)"
 )
-_NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})
-"""Tools whose `command` is not a shell line."""
+_NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})  # tools whose `command` is not a shell line
 
 
 def block(

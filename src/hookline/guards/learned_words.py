@@ -20,8 +20,7 @@ from hookline.guards.permissions.readonly_commands import find_files
 NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
 _PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
-_ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
-"""`github.com/owner/name` is not a file, though it looks like one."""
+_ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")  # `github.com/owner/name` is not a file, though it looks like one
 _NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")

@@ -26,6 +26,7 @@ from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, shell_lines
 from hookline.guards.sandboxing import Confine
+from hookline.guards.tool_inputs import named_texts, plain_name
 from hookline.replies import Reply, ask, deny
 from hookline.sandbox.hosts import Hosts, read_host
 from hookline.sandbox.policy import Policy
@@ -34,7 +35,7 @@ _URL = re.compile(r"\b(?:https?|wss?|ssh|git|ftp)://(?:[^\s/@'\"]*@)?(\[[^\]]+\]
 _SECURE_COPY = re.compile(r"(?<![\w/:.-])[\w.-]+@([\w-]+(?:\.[\w-]+)+):(?!\d)")
 _PORTS = {"http": 80, "ws": 80, "ssh": 22, "git": 9418, "ftp": 21}
 _REFUSED = re.compile(r"refused to look up `([\w.-]+)`")
-_ADDRESSES = ("url", "uri", "href", "link", "endpoint")
+_ADDRESSES = ("url", "uri", "href", "link", "endpoint", "urls", "uris", "links")
 """How the names of parameters end in which a tool is given an address."""
 _MOST_ASKED = 3
 
@@ -90,8 +91,8 @@ def only(
 
 def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
     """What the text of a call says: a web tool's address is certain, a line's is worth a question."""
-    for key, value in event.tool_input.items():
-        found = _URL.match(value.strip()) if isinstance(value, str) and key.lower().endswith(_ADDRESSES) else None
+    for field, text in named_texts(event.tool_input):
+        found = _URL.match(text.strip()) if plain_name(field).endswith(_ADDRESSES) else None
         if found and not _allowed(found, hosts):
             return deny(f"`{found[1]}` is not among the hosts")
     for line in shell_lines(event):

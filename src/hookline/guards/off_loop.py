@@ -10,8 +10,7 @@ from hookline.guards.tool_inputs import Line
 from hookline.replies import Reply
 
 T = TypeVar("T")
-_LONG = 4096
-"""Letters of a shell line that are read in a millisecond or so."""
+_LONG = 4096  # letters of a shell line that are read in a millisecond or so
 _WILD = frozenset("*?[{")
 
 

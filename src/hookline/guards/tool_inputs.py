@@ -20,9 +20,7 @@ _NAMES = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+) 
 _COMMANDS, _SCRIPTS, _TALK, _PROGRAMS, _ARGUMENTS, _PATHS, _MAY_BE_OTHER = _NAMES.values()
 _ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
 _FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
-_MOST_PATH_DEPTH = 8
-_SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS
-"""Arguments that say themselves what they hold."""
+_SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS  # arguments that say themselves what they hold
 
 
 class Line(NamedTuple):
@@ -75,41 +73,38 @@ def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
             yield Line(f"{program} {shlex.join(words)}")
 
 
-def texts_of(value: Any, field: str = "", depth: int = 0, *, all_of_them: bool = False) -> Iterator[str]:
-    """Every text in an input that is not one for people (or all of them), also inside a text that is JSON."""
-    if isinstance(value, str):
-        inside = json_inside(value)
-        if inside is None and (all_of_them or plain_name(field) not in _TALK):
-            yield value
-        value = inside
-    if depth >= _MOST_DEPTH:
+def named_texts(value: Any, field: str = "", depth: int = 0, *, keys: bool = False) -> Iterator[tuple[str, str]]:
+    """Every text in an input behind the name of its argument, also inside a text that is JSON.
+
+    With `keys` also the keys that look like paths.
+    """
+    inside = json_inside(value) if isinstance(value, str) else value
+    if isinstance(value, str) and (inside is None or depth >= _MOST_DEPTH):
+        yield field, value
+    elif depth >= _MOST_DEPTH:
         return
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from texts_of(item, str(key), depth + 1, all_of_them=all_of_them)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from texts_of(item, field, depth + 1, all_of_them=all_of_them)
-
-
-def paths_in(value: Any, field: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The texts in a tool's input that stand where a path is expected, at any depth."""
-    name = plain_name(field)
-    named = name in _PATHS or name.endswith(_ENDINGS)
-    if isinstance(value, str):
-        inside = json_inside(value)
-        if inside is not None and depth < _MOST_PATH_DEPTH:
-            yield from paths_in(inside, field, depth + 1)
-        elif (named and _is_path(name, value)) or _FILE_ADDRESS.match(value):
-            yield field, value
-    elif isinstance(value, Mapping) and depth < _MOST_PATH_DEPTH:
-        for key, item in value.items():
-            if named and _is_path("to", str(key)):
+    elif isinstance(inside, Mapping):
+        for key, item in inside.items():
+            if keys and re.search(r"^[~.]|[/\\]", str(key)):
                 yield field, str(key)
-            yield from paths_in(item, str(key), depth + 1)
-    elif isinstance(value, (list, tuple)) and depth < _MOST_PATH_DEPTH:
-        for item in value:
-            yield from paths_in(item, field, depth + 1)
+            yield from named_texts(item, str(key), depth + 1, keys=keys)
+    elif isinstance(inside, (list, tuple)):
+        for item in inside:
+            yield from named_texts(item, field, depth + 1, keys=keys)
+
+
+def texts_of(given: Any, *, all_of_them: bool = False) -> Iterator[str]:
+    """Every text in an input that is not one for people, or all of them."""
+    return (text for field, text in named_texts(given) if all_of_them or plain_name(field) not in _TALK)
+
+
+def paths_in(given: Any) -> Iterator[tuple[str, str]]:
+    """The texts in a tool's input that stand where a path is expected, at any depth."""
+    for field, text in named_texts(given, keys=True):
+        name = plain_name(field)
+        named = name in _PATHS or name.endswith(_ENDINGS)
+        if (named and _is_path(name, text)) or _FILE_ADDRESS.match(text):
+            yield field, text
 
 
 def _is_path(name: str, text: str) -> bool:

@@ -28,7 +28,7 @@ from hookline.guards.flow.coding import origin_of, secrets_in
 from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config, read_config
 from hookline.guards.flow.rules import FlowJudge
 from hookline.guards.flow.store import FlowRow, FlowStore, Voucher, bounded, call_hash, store_path
-from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves, names
+from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves
 from hookline.guards.flow.words import row, tokens
 from hookline.guards.tool_inputs import json_inside
 from hookline.replies import Reply, ask, deny
@@ -38,6 +38,7 @@ __all__ = ["FlowConfig", "FlowToolRule", "explain", "flow", "history"]
 _MOST_SESSIONS, _MOST_VOUCHERS = 64, 400
 _OLD_SECONDS = 14 * 86_400
 _LONGEST_VALUE = 200
+_BLOCKS = ("text", "image", "audio", "resource", "resource_link")
 _PERSON = re.compile(r"name|sender|author|from", re.IGNORECASE)
 _QUOTES = "'\"`\u2018\u2019\u201c\u201d"
 _ASKS_A_PERSON = ("default", "plan", "acceptEdits")
@@ -66,8 +67,8 @@ def explain(source: Hook | Mapping[str, Any]) -> list[str]:
     """What a guard (its hook, or its settings) takes for granted of each tool that its sessions have met."""
     owner = getattr(getattr(source.action, "call", None), "__self__", None) if isinstance(source, Hook) else None
     hooks = owner if isinstance(owner, FlowHooks) else FlowHooks(make_config(cast("Mapping[str, Any]", source)), None)
-    folder, tools = hooks.folder(), dict[str, set[str]]()
-    for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
+    tools: dict[str, set[str]] = {}
+    for path in sorted(hooks.folder.glob("*.jsonl")) if hooks.folder is not None else ():
         for tool, arguments in FlowStore(path).tools.items():
             tools.setdefault(tool, set()).update(arguments)
     return [hooks.config.explain(tool, arguments) for tool, arguments in sorted(tools.items())]
@@ -88,19 +89,13 @@ class FlowHooks:
 
     def __init__(self, config: FlowConfig, state: str | Path | Literal[False] | None) -> None:
         self.config: FlowConfig = config
-        self._state = state
+        self.folder: Path | None = None if state is False else Path(state or flow_folder())
+        """Where sessions are kept; None for memory."""
         self._open = lru_cache(_MOST_SESSIONS)(lambda _session, path: FlowStore(path))
         self._lock = threading.Lock()
 
-    def folder(self) -> Path | None:
-        """Where sessions are kept; None for memory."""
-        if self._state is False:
-            return None
-        return flow_folder() if self._state is None else Path(self._state)
-
     def _store(self, session: str) -> FlowStore:
-        folder = self.folder()
-        store = self._open(session, None if folder is None else store_path(folder, session))
+        store = self._open(session, None if self.folder is None else store_path(self.folder, session))
         store.refresh()
         return store
 
@@ -111,8 +106,8 @@ class FlowHooks:
             store = self._store(event.session_id)
             if not store.began and event.source in ("startup", "clear") and not _has_results(event):
                 store.put(FlowRow("begin"))
-            if (folder := self.folder()) is not None:
-                remove_older(folder.glob("*.jsonl"), _OLD_SECONDS)
+            if self.folder is not None:
+                remove_older(self.folder.glob("*.jsonl"), _OLD_SECONDS)
 
     @hook(UserPromptSubmit, name="flow.prompt", priority=90, rejudge=False, on_failure="continue")
     def hear(self, event: UserPromptSubmit) -> None:
@@ -170,27 +165,30 @@ def result_row(
     if made.origin == "secret":
         made.source = f"{tool} {next(iter(flat(arguments)), '')}"[:80]
         made.secrets = secrets_in("\n".join(flat(value)))
-        made.letters = sum(map(_letters, flat(value)))
+        made.letters = sum(map(str.isalpha, "".join(flat(value))))
         return made
     texts: list[str] = []
     own = {key_of(one) for one in flat(arguments)}  # what the model has put in is not vouched for by coming back
     for path, leaf, people in _parts(value):
+        text = str(leaf)
         if config.rule(tool).reads == "trusted":
-            given = [str(leaf), *(one.text for one in addresses(str(leaf)))]
+            given = [text, *(one.text for one in addresses(text))]
             made.vouchers += (Voucher(key_of(one), "field", path) for one in given if len(one) <= _LONGEST_VALUE)
             continue
         label = config.label(tool, path, leaf, document=is_document(tool, arguments))
         label = "third" if label == "field" and guessed else label  # a text that looks like records, from anyone
-        made.letters += _letters(leaf)
+        made.letters += sum(map(str.isalpha, text))
         if label == "text":
-            texts.append(str(leaf))
-        elif key_of(str(leaf)) not in own:
-            made.vouchers.append(Voucher(key_of(str(leaf)), label, path, people))
+            texts.append(text)
+        elif key_of(text) not in own:
+            made.vouchers.append(Voucher(key_of(text), label, path, people))
     del made.vouchers[_MOST_VOUCHERS:]
     made.text = bounded("\n\n".join(texts))
     made.found = sorted({key_of(one.text) for one in addresses(made.text)})
     made.direct = _is_direct(store, tool, arguments)
-    made.delegated = made.direct or _follows(store, arguments)
+    # a text that the user named may lead to it
+    leads = (value for value in flat(arguments) if len(value) >= 4 and kind_of(value) != "name")
+    made.delegated = made.direct or any(text.delegated for value in leads for text in store.seen(value))
     return made
 
 
@@ -202,22 +200,15 @@ def _parts(value: Any) -> Iterator[tuple[str, Any, str]]:
         yield from ((path, leaf, people) for path, leaf in found)
 
 
-def _letters(leaf: Any) -> int:
-    return sum(map(str.isalpha, leaf)) if isinstance(leaf, str) else 0
-
-
 def _structure(result: Any, parse: str | None) -> Any:
     """What a result says: an MCP result's structured content where it has one, else the text of its blocks."""
     if isinstance(result, Mapping) and result.get("structuredContent") is not None:
         return result["structuredContent"]
     blocks = result.get("content") if isinstance(result, Mapping) else result
-    if isinstance(blocks, (list, tuple)) and blocks and all(_is_block(block) for block in blocks):
-        result = "\n\n".join(str(block.get("text") or block.get("resource") or "") for block in blocks)
+    listed = blocks if isinstance(blocks, (list, tuple)) else ()
+    if listed and all(isinstance(block, Mapping) and block.get("type") in _BLOCKS for block in listed):
+        result = "\n\n".join(str(block.get("text") or block.get("resource") or "") for block in listed)
     return _parsed(result, parse) if isinstance(result, str) and parse else result
-
-
-def _is_block(value: Any) -> bool:
-    return isinstance(value, Mapping) and value.get("type") in ("text", "image", "audio", "resource", "resource_link")
 
 
 def _parsed(text: str, how: str) -> Any:
@@ -239,15 +230,9 @@ def _is_direct(store: FlowStore, tool: str, arguments: Mapping[str, Any]) -> boo
     """Whether the user named what was read: a file, an address, a title in quotes; a word that is searched does not."""
     searches = set(tokens(tool)) & row("searches")
     for value in flat(arguments):
-        if len(value) >= 4 and names(store.prompt, store.folded_prompt, value):
+        if len(value) >= 4 and store.names(value):
             if not searches or kind_of(value) != "name" or re.search(r"[\w-]\.[a-z]{2,5}$", value):
                 return True
             if re.search(f"[{_QUOTES}]{re.escape(fold(value))}[{_QUOTES}.]", store.folded_prompt):
                 return True
     return False
-
-
-def _follows(store: FlowStore, arguments: Mapping[str, Any]) -> bool:
-    """Whether a text that the user named leads to what was read."""
-    given = [value for value in flat(arguments) if len(value) >= 4 and kind_of(value) != "name"]
-    return any(text.delegated for value in given for text in store.seen(value))

@@ -151,7 +151,7 @@ class CodeFlow:
     def _removed(self, path: str) -> Iterator[FlowFinding]:
         """What a text speaks of removing, and the user does not."""
         name = fold(path.rstrip("/").rpartition("/")[2])
-        if len(name) < _LEAST_NAME or contains(self._store.folded_prompt, name) >= 0:
+        if len(name) < _LEAST_NAME or self._store.says(name):
             return
         for text in self._store.texts:
             if contains(text.folded, name) >= 0:
@@ -163,7 +163,7 @@ class CodeFlow:
 
     def _egress(self, strange: list[str], where: str) -> Iterator[FlowFinding]:
         store = self._store
-        source = next((text for text in store.texts for host in strange if contains(text.folded, host) >= 0), None)
+        source = next(filter(None, map(store.text_with, strange)), None)
         if store.secret_read:
             yield _found("deny", "egress", f"{store.secret_read} was read, and data would go to {where}", source)
         elif source or store.has_outside():
@@ -177,7 +177,7 @@ class CodeFlow:
             if (match := PERSISTS.search(path)) is not None:
                 yield from self._persist(match.group(), _told(self._store, everything))
             for host in hosts_in(everything) if TALKS.search(everything) else ():
-                if (source := _outside_with(self._store, host)) and not _is_known(self._store, host):
+                if (source := self._store.text_with(host, outside=True)) and not _is_known(self._store, host):
                     yield _found("ask", "egress", f"{path} would send to `{host}`; you did not name it", source, host)
             if _MANIFEST.search(path):
                 yield from self._dependency(everything.replace(path, ""))
@@ -185,8 +185,8 @@ class CodeFlow:
     def _dependency(self, added: str) -> Iterator[FlowFinding]:
         """A package that only a text from outside named: its name says nothing of who publishes it."""
         for name in sorted(set(re.findall(r"[A-Za-z][\w.-]{3,}(?=\s*[=<>~^!@:\"'\]]|\s*$)", added, re.MULTILINE))):
-            source = _outside_with(self._store, name)
-            if source and re.search(r"[-_.\d]", name) and contains(self._store.folded_prompt, fold(name)) < 0:
+            source = self._store.text_with(name, outside=True)
+            if source and re.search(r"[-_.\d]", name) and not self._store.says(name):
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
     def _persist(self, what: str, told: ReadText | None) -> Iterator[FlowFinding]:
@@ -214,25 +214,14 @@ class CodeFlow:
             host = next(hosts_in(one.text), "")
             if not host or _is_known(self._store, host) or key_of(one.text) in read:
                 continue
-            source = next((text for text in self._store.texts if contains(text.folded, host) >= 0), None)
+            source = self._store.text_with(host)
             if self._store.secret_read or source:
                 why = f"`{host}` was not named by you, and the address is made up of more than was read"
                 yield _found("deny", "egress", why, source, host)
 
 
-def _squeezed(text: str) -> str:
-    return " ".join(text.translate(_QUOTES).split())
-
-
-def _outside_with(store: FlowStore, value: str) -> ReadText | None:
-    """The text from outside in which a value stands."""
-    texts = (text for text in store.texts if text.origin != "inside")
-    return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
-
-
 def _is_known(store: FlowStore, host: str) -> bool:
-    named = set(hosts_in(store.prompt))
-    return host in _KNOWN_HOSTS or host in named or contains(store.folded_prompt, fold(host)) >= 0
+    return host in _KNOWN_HOSTS or host in set(hosts_in(store.prompt)) or store.says(host)
 
 
 def _has_secret(store: FlowStore, text: str) -> bool:
@@ -248,6 +237,10 @@ def _told(store: FlowStore, line: str) -> ReadText | None:
             if all(word in text.text for word in words) and wanted in _squeezed(text.text):
                 return text
     return None
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.translate(_QUOTES).split())
 
 
 def _spoke_of(store: FlowStore, line: str) -> bool:
@@ -277,8 +270,7 @@ def _found(level: Level, rule: str, why: str, told: ReadText | None = None, abou
     return found._replace(source=told.source, sentence=sentence_at(told.text, at))
 
 
-# -- what a shell line means for the flow of data: where it sends, what it installs, publishes, leaves behind ----------
-
+# What a shell line means for the flow of data.
 
 _NETWORK = {name: kind for kind, names in CODE["network"].items() for name in names.split()}
 _SECRET_PATH, _SECRET_WORDS, _SECRET_CALLS, PERSISTS, _UPLOADS, TALKS, _OUTSIDE = (
@@ -298,6 +290,9 @@ _STAYS = re.compile(
 )
 _WRITES_API = re.compile(r"api .*(?:-X\s*(?:POST|PUT|PATCH|DELETE)|-[fF]\b|--field|--input)")
 _AT_HOST = re.compile(r"(?:[\w.-]+@)([\w.-]+):|(?:ssh|git)://(?:[\w.-]+@)?([\w.-]+)")
+
+
+_End = tuple[list[str], bool, str]
 
 
 class LineFlow(NamedTuple):
@@ -365,7 +360,7 @@ def _reads_secret(line: str) -> bool:
     )
 
 
-def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
+def _end(part: SimpleCommand) -> _End:
     """Where one command sends to, whether data goes there, and what it publishes."""
     kind, words = _NETWORK.get(part.name, ""), part.words[1:]
     urls = [host for word in words for host in hosts_in(word)]
@@ -377,7 +372,12 @@ def _end(part: SimpleCommand) -> tuple[list[str], bool, str]:
     if kind == "raw" and (part.name != "openssl" or "s_client" in words):
         return [*urls, *(word for word in words if re.fullmatch(r"[\w-]+(?:\.[\w-]+)+", word))], True, ""
     if kind in ("copy", "ssh"):
-        return _copy(part.name, words, later=later, fed=fed)
+        far = [word for word in words if _BUCKET.match(word) or (_HOST.match(word) and (":" in word or "@" in word))]
+        if kind == "ssh":
+            far = far or [word for word in words if _HOST.fullmatch(word)][:1]
+        hosts = [match[1] if (match := _HOST.match(word)) and "://" not in word else word for word in far]
+        sends = later or fed if kind == "ssh" else bool(set(far) & set(_operands(words)[-1:])) or part.name == "rclone"
+        return hosts, sends, ""
     if kind == "mail":
         return [one.text.partition("@")[2] for word in words for one in addresses(word)], True, ""
     if kind == "git":
@@ -389,16 +389,7 @@ def _operands(words: Sequence[str]) -> list[str]:
     return [word for word in words if not word.startswith("-")]
 
 
-def _copy(name: str, words: Sequence[str], *, later: bool, fed: bool) -> tuple[list[str], bool, str]:
-    far = [word for word in words if _BUCKET.match(word) or (_HOST.match(word) and (":" in word or "@" in word))]
-    if name == "ssh":
-        far = far or [word for word in words if _HOST.fullmatch(word)][:1]
-    hosts = [match[1] if (match := _HOST.match(word)) and "://" not in word else word for word in far]
-    sends = later or fed if name == "ssh" else bool(set(far) & set(_operands(words)[-1:])) or name == "rclone"
-    return hosts, sends, ""
-
-
-def _git(words: Sequence[str], urls: list[str]) -> tuple[list[str], bool, str]:
+def _git(words: Sequence[str], urls: list[str]) -> _End:
     rest = _operands(words)
     far = urls + [match[1] or match[2] for word in words if (match := _AT_HOST.match(word))]
     if rest[:1] == ["push"]:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from hookline.core.files import locked, private_folder, read_at, write_at
-from hookline.guards.flow.values import clean, contains, fold, key_of, kind_of
+from hookline.guards.flow.values import clean, contains, fold, key_of, kind_of, names
 
 _MOST_TEXT = 64 * 1024
 _MOST_TEXTS = 2 * 1024 * 1024
@@ -196,9 +196,22 @@ class FlowStore:
             ]  # fmt: skip
         return self._seen[key]
 
+    def names(self, value: str) -> bool:
+        """Whether the user named exactly this value."""
+        return names(self.prompt, self.folded_prompt, value)
+
+    def says(self, word: str) -> bool:
+        """Whether the user said a word."""
+        return contains(self.folded_prompt, fold(word)) >= 0
+
     def has_outside(self) -> bool:
         """Whether a text from outside the project was read."""
         return any(text.origin in ("outside", "record") for text in self.texts)
+
+    def text_with(self, value: str, *, outside: bool = False) -> ReadText | None:
+        """The first text (from outside) in which a value stands."""
+        texts = (text for text in self.texts if not outside or text.origin != "inside")
+        return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)
 
 
 def store_path(folder: Path, session: str) -> Path:

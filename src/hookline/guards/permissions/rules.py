@@ -75,8 +75,7 @@ def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: 
     return state
 
 
-_Change = dict[str, Any] | str
-"""The fields of the state that an update changes, or what is wrong with it."""
+_Change = dict[str, Any] | str  # the fields of the state that an update changes, or what is wrong with it
 
 
 def _unknown(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
