@@ -551,5 +551,9 @@ async def test_files_that_hold_secrets_are_not_read(own: Path, monkeypatch: pyte
         assert await denied(hooks, "Read", file_path=path) == expected, path
         assert await denied(hooks, "Bash", command=f"cat {path}") == expected, path
         assert await denied(hooks, "mcp__fs__read_file", path=path) == expected, path
+    for line in ("cat .en?", "cat ~/.ss*/id_r*", "cp .e* x", "sort < .en?", "shopt -s dotglob; cat *env"):
+        assert await denied(hooks, "Bash", command=line), line
+    for line in ("cat *env", "ls .*", "echo .e*"):
+        assert not await denied(hooks, "Bash", command=line), line
     assert not await denied(shown, "Read", file_path="~/.aws/credentials")
     assert not await denied(hooks, "Write", file_path=".env", content="A=2")

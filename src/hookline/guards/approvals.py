@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hookline.core.engine import Context
 from hookline.core.hooks import Hook, make_hook
@@ -39,22 +39,21 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     rules = [parse_rule(text if _is_rule(text) else f"Bash({text})") for text in safe]
 
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
-        given = without_confinement(event)
-        place = PathContext(event.cwd or "/", event.cwd or "/", "/")
-        line = str(given.get("command", ""))
+        given = sandboxing.without_confinement(event)
+        here, line = event.cwd or str(Path.cwd()), str(given.get("command", ""))
 
         def listed() -> Rule | None:
+            place = PathContext(event.cwd or "/", event.cwd or "/", "/")
             rule = covers(rules, event.tool_name, given, place)
             if rule is None or not line:
                 return rule
             if safe is SAFE:
-                return rule if _only_reads(line, event.cwd, ctx) else None
+                project = ctx.env.get("CLAUDE_PROJECT_DIR") or here
+                return rule if reads_only(line, cwd=here, dirs=[project], home=str(Path.home())) else None
             parsed = parse_line(line)
             git = (row for row in placed(parsed) if row[0].name == "git")
-            here = event.cwd or str(Path.cwd())
             unknown = any(find_unknown_options(parsed, rules))
-            unknown = unknown or any(runs_git_helper(part.words, bases, here) for part, bases in git)
-            return None if unknown else rule
+            return None if unknown or any(runs_git_helper(part.words, bases, here) for part, bases in git) else rule
 
         rule = await run_off_loop([line], listed, disk=True)
         if rule is not None:
@@ -62,20 +61,6 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
         return deny(f"`{event.tool_name}` call is not on the list of safe calls") if otherwise == "block" else None
 
     return make_hook((PermissionRequest,), judge, name=name)
-
-
-def without_confinement(event: PermissionRequest) -> Mapping[str, Any]:
-    """The call as it was before a guard put a confinement around its line."""
-    command = event.tool_input.get("command")
-    found = sandboxing.unwrapped(command) if event.tool_name == sandboxing.TOOL and isinstance(command, str) else None
-    return event.tool_input if found is None else {**event.tool_input, "command": found[1]}
-
-
-def _only_reads(line: str, cwd: str, ctx: Context) -> bool:
-    """Whether a line does nothing but look, and only inside the project."""
-    here = cwd or str(Path.cwd())
-    project = ctx.env.get("CLAUDE_PROJECT_DIR") or here
-    return reads_only(line, cwd=here, dirs=[project], home=str(Path.home()))
 
 
 def runs_git_helper(words: Sequence[str], bases: Sequence[str], cwd: str) -> bool:

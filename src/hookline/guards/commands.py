@@ -39,10 +39,8 @@ class GuardPattern(msgspec.Struct, frozen=True):
     rule: Rule
     command: CommandPattern
     mention: re.Pattern[str]
-    needle: str
-    """What any command that is meant must contain, in small letters."""
-    label: str = ""
-    """What stands behind the pattern in a reason."""
+    needle: str  # what any command that is meant must contain, in small letters
+    label: str = ""  # what stands behind the pattern in a reason
 
 
 def _instead(text: str) -> str:
@@ -279,10 +277,7 @@ def shell_lines(event: PreToolUse) -> list[Line]:
     """The shell lines that a call is given; of one that a guard has confined, the line inside."""
     if event.tool_name in _NAME_COMMANDS:
         return []
-    given = event.tool_input
-    if event.tool_name == sandboxing.TOOL and isinstance(given.get("command"), str):
-        given = {**given, "command": sandboxing.line_of(event)}
-    return lines_of(given, runs=_SHELL.search(event.tool_name) is not None)
+    return lines_of(sandboxing.without_confinement(event), runs=_SHELL.search(event.tool_name) is not None)
 
 
 def _doubted(answer: Doubted, line: str, doubts: Iterable[str]) -> Reply | None:

@@ -126,8 +126,7 @@ _LAST = (
     "password passwd passphrase passcode pwd secret token apikey authorization credential cookie bearer privatekey"
     " accesskey secretkey authtoken accesstoken"
 )
-LAST_WORDS = frozenset(_LAST.split())
-"""A name that ends in one of these holds a secret."""
+LAST_WORDS = frozenset(_LAST.split())  # a name that ends in one of these holds a secret
 _KEYS = "api access private secret signing encryption auth account master ssh host"
 LAST_PAIRS = frozenset({("connection", "string"), ("pass", "phrase"), *((first, "key") for first in _KEYS.split())})
 _PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")

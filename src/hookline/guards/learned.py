@@ -28,7 +28,8 @@ from hookline.core.shell.targets import join
 from hookline.errors import ConfigError
 from hookline.events import PermissionRequest
 from hookline.guards import learned_words as words
-from hookline.guards.approvals import runs_git_helper, without_confinement
+from hookline.guards import sandboxing
+from hookline.guards.approvals import runs_git_helper
 from hookline.guards.learned_words import Position
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import readonly_commands as commands
@@ -36,8 +37,7 @@ from hookline.guards.permissions.path_on_disk import TooMany, expand, real
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, allow
 
-UNUSED_DAYS = 90
-"""A rule that has not been used for so long is not applied any more."""
+UNUSED_DAYS = 90  # a rule that has not been used for so long is not applied any more
 
 
 class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -47,10 +47,8 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     options: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    at: tuple[str, ...] = ()
-    """Folders outside the project that it may run in."""
-    exact: tuple[str, ...] = ()
-    """Whole commands, for a program whose words are not to be varied."""
+    at: tuple[str, ...] = ()  # folders outside the project that it may run in
+    exact: tuple[str, ...] = ()  # whole commands, for a program whose words are not to be varied
     seen: int = 0
     last: str = ""
 
@@ -107,8 +105,7 @@ class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     tool: str
     folders: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    """Whole inputs, as JSON, of a tool whose arguments are not known."""
+    inputs: tuple[str, ...] = ()  # whole inputs, as JSON, of a tool whose arguments are not known
     seen: int = 0
     last: str = ""
 
@@ -299,7 +296,7 @@ def approve(path: str | Path, *, unused_days: int = UNUSED_DAYS, name: str = "le
     policy = read_policy(path)
 
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
-        given, cwd = without_confinement(event), event.cwd or str(Path.cwd())
+        given, cwd = sandboxing.without_confinement(event), event.cwd or str(Path.cwd())
         day = (datetime.now(UTC) - timedelta(days=unused_days)).date().isoformat()
         project = ctx.env.get("CLAUDE_PROJECT_DIR") or cwd
 

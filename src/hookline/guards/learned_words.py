@@ -38,6 +38,7 @@ _GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|loca
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
 _PART = r"(?:(?!\1)[^\\\n]|\\.)*"
 _SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
+# Programs that show what a script picks, and which scripts do nothing but show.
 SCRIPTS = {
     "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
     "awk": lambda text: (
@@ -49,7 +50,6 @@ SCRIPTS = {
     ),
 }
 SCRIPTS["sed -i"] = SCRIPTS["sed"]
-"""Programs that show what a script picks, and which scripts do nothing but show."""
 SHOWING = {
     "sed": re.compile(r"-[nErsuz]+|--(?:quiet|regexp-extended|null-data)"),
     "awk": re.compile(r"-F\S{1,3}"),

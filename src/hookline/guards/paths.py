@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,13 +30,13 @@ from hookline.guards.commands import PRIORITY, Doubted, Undecided, answer_to_dou
 from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.permissions.line_reads import reads_of
 from hookline.guards.permissions.path_on_disk import (
+    GLOB,
     TooMany,
     UnresolvablePath,
-    checked,
+    expand,
     glob_start,
     matches,
-    resolved,
-    spellings,
+    places_of,
 )
 from hookline.guards.sandboxing import Confine
 from hookline.guards.sandboxing import checked as checked_confine
@@ -171,7 +172,7 @@ class StayInside(msgspec.Struct, eq=False):
         places = known_places(os.environ) if paths else {}
         for path in paths:
             try:
-                leads = [resolved(spelling) for spelling in spellings(checked(path), cwd)]
+                leads = list(places_of(path, cwd))
             except UnresolvablePath:
                 continue  # it is judged with the others
             for place in leads:
@@ -217,7 +218,7 @@ class StayInside(msgspec.Struct, eq=False):
             one = judged(target, cwd, fence, write=False)
             if one.problem and one.leads and os.path.lexists(one.leads):
                 return deny(one.problem)
-        problem = self._reading(line, cwd, fence, [])
+        problem = self._reading(line, cwd, fence)
         return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -239,10 +240,15 @@ class StayInside(msgspec.Struct, eq=False):
             return self.answer(f"cannot tell what `{line[:200]}` {does}: {'; '.join(doubts)[:2000]}")
         return None
 
-    def _reading(self, line: str, cwd: str, fence: Fence, doubts: list[str]) -> str:
+    def _reading(self, line: str, cwd: str, fence: Fence, doubts: list[str] | None = None) -> str:
         """Why a line may not read what it reads: secrets, or what is surely outside; the rest is one more doubt."""
-        found = reads_of(line)
+        found, held = reads_of(line), doubts is None
+        doubts = [] if doubts is None else doubts
         paths = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
+        for file in found.files:
+            if file.by not in ("", "ls") and not held and not GLOB.isdisjoint(file.path):
+                with _bounded(doubts):
+                    paths |= dict.fromkeys(expand(os.path.expanduser(file.path), cwd, hidden="dotglob" in line))
         secret = self._secret([path for path in paths if path != "."], cwd)  # a folder is not one of the files
         if secret or not self.read:
             return secret
@@ -260,13 +266,22 @@ class StayInside(msgspec.Struct, eq=False):
         return ""
 
 
-def _problems(word: str, cwd: str, fence: Fence, doubts: list[str]) -> Iterator[Judgement]:
-    """What is wrong with a path of a line, and with the files that its wildcards stand for."""
+@contextmanager
+def _bounded(doubts: list[str]) -> Iterator[None]:
     try:
-        found = (judged(path, cwd, fence, write=False) for path in matches(word, cwd))
-        yield from (one for one in found if one.problem)
+        yield
     except TooMany:
         doubts.append("its wildcards stand for more files than can be looked at")
+
+
+def _problems(word: str, cwd: str, fence: Fence, doubts: list[str]) -> Iterator[Judgement]:
+    """What is wrong with a path of a line, and with the files that its wildcards stand for."""
+    paths = [word]
+    if not GLOB.isdisjoint(word):
+        with _bounded(doubts):
+            paths = matches(word, cwd)
+    found = (judged(path, cwd, fence, write=False) for path in paths)
+    return (one for one in found if one.problem)
 
 
 def _is_there(path: str) -> bool:
@@ -313,8 +328,7 @@ def judged(path: Any, cwd: str, fence: Fence, *, write: bool = True) -> Judgemen
     """What is wrong with a path, if anything, and where it really leads."""
     leads = ""
     try:
-        for spelling in spellings(checked(path), cwd):
-            lands = resolved(spelling)
+        for lands in places_of(path, cwd):
             if not fence.holds(lands):
                 shown = f", which leads to `{lands}`," if lands != path else ""
                 return Judgement(f"`{path}`{shown} is outside `{fence.folders[0]}`", lands)

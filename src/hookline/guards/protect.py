@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from hookline.guards.commands import PRIORITY, Undecided, shell_lines
 from hookline.guards.off_loop import judge_lines
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import file_access
-from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, checked, matches, resolved, spellings
+from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, matches, places_of
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, ask, deny
 
@@ -58,122 +58,105 @@ def own_files(
     """
     if answer not in ("ask", "deny"):
         raise HookError(f"answer must be `ask` or `deny`, got `{answer}`")
-    guard = ProtectedFiles(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in also))
+    kept = tuple(os.path.realpath(os.path.expanduser(str(one))) for one in also)
     reply = ask if answer == "ask" else deny
+
+    def says(found: str) -> Reply | None:
+        return reply(f"{found}; it can switch guards off") if found else None
 
     async def judge(event: PreToolUse, ctx: Context) -> Reply | None:
         project = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR") or event.cwd
-        places, folder = guard.places(project), line_folder(event)
-        judge_line = guard.line
-        if held and sandboxing.applies_to(event, "auto"):
-            judge_line = partial(guard.held_line, project)
-
-        def says(found: str) -> Reply | None:
-            return reply(f"{found}; it can switch guards off") if found else None
-
-        return says(guard.paths(event, places)) or await judge_lines(
-            shell_lines(event), lambda line: says(judge_line(line.text, folder, places)), disk=True
+        files, folder = ProtectedFiles(kept, project or os.getcwd()), line_folder(event)  # noqa: PTH109
+        given = () if seems_to_read(event.tool_name) else paths_of(event, read=False)
+        judge_line = files.held_line if held and sandboxing.applies_to(event, "auto") else files.line
+        found = next(filter(None, (files.problem(path, event.cwd) for _, path in given)), "")
+        return says(found) or await judge_lines(
+            shell_lines(event), lambda line: says(judge_line(line.text, folder)), disk=True
         )
 
     return make_hook((PreToolUse,), judge, name=name, priority=PRIORITY)
 
 
 class ProtectedFiles:
-    """Which paths are protected."""
+    """Which paths are protected, for an agent in one project."""
 
-    def __init__(self, also: tuple[str, ...] = ()) -> None:
-        self._also = also
+    def __init__(self, also: tuple[str, ...], project: str) -> None:
+        self._project = os.path.realpath(project)
+        self._below = (*_hook_files(len(sys.modules)), *also, str(state_folder()))
+        """What no folder that is written as a whole may hold."""
+        self._places = (*self._below, *_fixed_places(self._project, os.environ.get("PATH", "")))
 
-    def places(self, project: str) -> tuple[str, ...]:
-        """The files and folders that are protected by their whole path."""
-        fixed = _fixed_places(project or os.getcwd(), os.environ.get("PATH", ""))  # noqa: PTH109
-        return (*self._also, *fixed, str(state_folder()), *_hook_files(len(sys.modules)))
-
-    def paths(self, event: PreToolUse, places: tuple[str, ...]) -> str:
-        """Why a call's own paths may not be written to."""
-        given = () if seems_to_read(event.tool_name) else paths_of(event, read=False)
-        return next(filter(None, (self.problem(path, event.cwd, places) for _, path in given)), "")
-
-    def line(self, line: str, cwd: str, places: tuple[str, ...]) -> str:
+    def line(self, line: str, cwd: str) -> str:
         """Why a shell line may not run, as far as its text tells."""
         found, folders = writes(line), WorkingFolders(cwd, [cwd], str(Path.home()))
         try:
             paths = [path for target in found.targets for path in matches(target, cwd)]
         except TooMany:
             return "the line's wildcards stand for more files than can be looked at"
-        if problem := next(filter(None, (self.problem(path, cwd, places, folder=True) for path in paths)), ""):
+        if problem := next(filter(None, (self.problem(path, cwd, folder=True) for path in paths)), ""):
             return problem
         brought = [word for part in parse_line(line).commands if part.name in _COPIES for word in part.words[1:-1]]
         unsure = found.undecidable or found.notes
-        mentioned = file_access.MENTION.findall(line.lower().translate(file_access.NO_QUOTES)) if unsure else []
         named = [
             file_access.writes_protected(line, folders, file_access.SETS_UP),
-            *mentioned,
+            *(file_access.MENTION.findall(line.lower().translate(file_access.NO_QUOTES)) if unsure else ()),
             *(one for one in brought if file_access.brings_protected(one, folders)),
         ]
         written = next((f"the line may write to `{one}`" for one in named if one), "")
-        return _decides(line, undecidable=bool(found.undecidable)) or written or _sets_git(line)
+        return _decides(line) or written or _sets_git(line)
 
-    def held_line(self, project: str, line: str, cwd: str, places: tuple[str, ...]) -> str:
+    def held_line(self, line: str, cwd: str) -> str:
         """The same for a line that the kernel holds: what it plainly writes inside, and orders to Hookline."""
-        found, inside = writes(line), (os.path.realpath(project), *places)
-        for target in found.targets:
+        for target in writes(line).targets:
             path = os.path.realpath(os.path.join(cwd, os.path.expanduser(target)))
-            if inside_any(path, inside) and (problem := self.problem(target, cwd, places)):
+            if inside_any(path, (self._project, *self._places)) and (problem := self.problem(target, cwd)):
                 return problem
-        return _decides(line, undecidable=bool(found.undecidable))
+        return _decides(line)
 
-    def problem(self, path: Any, cwd: str, places: tuple[str, ...], *, folder: bool = False) -> str:
+    def problem(self, path: Any, cwd: str, *, folder: bool = False) -> str:
         """Why a path may not be written to; with `folder` also because of what lies below it."""
         try:
-            leads = [resolved(spelling) for spelling in spellings(checked(path), cwd)]
+            leads = list(places_of(path, cwd))
         except UnresolvablePath:
             return ""  # it is for `stay_inside` to say what cannot be judged
         for spelt in (os.path.normpath(os.path.join(cwd, os.path.expanduser(str(path)))), *leads):
-            if file_access.protected_name(spelt, file_access.SETS_UP) or inside_any(spelt, places):
+            if file_access.protected_name(spelt, file_access.SETS_UP) or inside_any(spelt, self._places):
                 return f"`{path}` is a file that sets up what guards this agent"
             if other_names(spelt):
                 return f"`{path}` is a hard link, and its other name may be that of a file that guards this agent"
-            below = (*_hook_files(len(sys.modules)), *self._also, str(state_folder()))
-            if folder and any(inside_any(place, (spelt,)) for place in below):
+            if folder and any(inside_any(place, (spelt,)) for place in self._below):
                 return f"`{path}` holds a file that guards this agent"
         return ""
-
-
-def _decides(line: str, *, undecidable: bool) -> str:
-    if _ADMINISTERS.search(line.translate(file_access.NO_QUOTES)) and (undecidable or _administers(line)):
-        return "the line runs a command of Hookline's that decides for the user"
-    return ""
 
 
 @lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made
 def _hook_files(_modules: int) -> tuple[str, ...]:
     """Python files that this process has loaded and that came neither with Python nor with what is installed."""
     files = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
+    own = (
+        file for file in files if isinstance(file, str) and not (file.startswith(_LIBRARY) and "-packages/" not in file)
+    )
     installed = (sys.prefix, sys.base_prefix, PACKAGES)
-    own = {os.path.realpath(file) for file in files if isinstance(file, str) and not _is_library(file)}
-    return tuple(file for file in own if not inside_any(file, installed) and "-packages/" not in file)
-
-
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARY) and "-packages/" not in file
+    real = {os.path.realpath(file) for file in own}
+    return tuple(file for file in real if not inside_any(file, installed) and "-packages/" not in file)
 
 
 @lru_cache(16)
 def _fixed_places(project: str, path: str) -> tuple[str, ...]:
     """Hookline, its environment and its switch, and the folders of PATH that lie in the project."""
-    inside = os.path.realpath(project)
     entries = [os.path.realpath(entry) for entry in path.split(os.pathsep) if entry]
     own = [f"{PACKAGES}/hookline", off_switch(), *([sys.prefix] if sys.prefix != sys.base_prefix else [])]
-    return (*own, *(entry for entry in entries if inside_any(entry, (inside,)) and entry != inside))
+    return (*own, *(entry for entry in entries if inside_any(entry, (project,)) and entry != project))
 
 
-def _administers(line: str) -> bool:
-    """Whether a command of the line, not a text in it, is one of those."""
-    texts = (
-        " ".join(word if word.split() == [word] else "-" for word in one.words) for one in parse_line(line).commands
-    )
-    return any(map(_ADMINISTERS.search, texts))
+def _decides(line: str) -> str:
+    """Whether a line runs, and does not only mention, such a command of Hookline's."""
+    if not _ADMINISTERS.search(line.translate(file_access.NO_QUOTES)):
+        return ""
+    commands = parse_line(line).commands
+    texts = (" ".join(word if word.split() == [word] else "-" for word in one.words) for one in commands)
+    runs = writes(line).undecidable or any(map(_ADMINISTERS.search, texts))
+    return "the line runs a command of Hookline's that decides for the user" if runs else ""
 
 
 def _sets_git(line: str) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from hookline.core.calls import call_notes
 from hookline.core.files import private, state_folder
@@ -23,7 +24,7 @@ from hookline.core.interpreter import PACKAGES, hookline_argv, shell_command
 from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line
 from hookline.errors import HookError
-from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.processes.service import address
 from hookline.replies import Reply, context, rewrite
 from hookline.sandbox.main import UsageError, parse
@@ -31,8 +32,7 @@ from hookline.sandbox.policy import Policy, records
 from hookline.sandbox.warm import launcher_path
 
 Confine = Literal["auto", "off"] | None
-TOOL = "Bash"
-"""The tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one."""
+TOOL = "Bash"  # the tool whose lines run in a shell of this machine; hosts' other names for it are turned into this one
 AFTERWARDS = (PostToolUse, PostToolUseFailure)
 host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
 """Whether the host can be given another command to run; a host that cannot gets the answer of the text alone."""
@@ -90,13 +90,7 @@ def unavailable() -> str:
 
 def applies_to(event: PreToolUse, confine: Confine) -> bool:
     """Whether a call is a shell line that is to be held, and can be."""
-    return (
-        wanted(confine)
-        and event.tool_name == TOOL
-        and isinstance(event.tool_input.get("command"), str)
-        and host_rewrites.get()
-        and not unavailable()
-    )
+    return wanted(confine) and is_shell_line(event) and host_rewrites.get() and not unavailable()
 
 
 def own_places(folders: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,7 +111,17 @@ def _hook_files(_modules: int) -> tuple[str, ...]:
     return tuple(os.path.realpath(str(module.__file__)) for module in found if getattr(module, "__file__", None))
 
 
-def line_of(event: PreToolUse | PostToolUse | PostToolUseFailure) -> str:
+def is_shell_line(event: PreToolUse | PostToolUse | PostToolUseFailure | PermissionRequest) -> bool:
+    """Whether a call runs a line in a shell of this machine."""
+    return event.tool_name == TOOL and isinstance(event.tool_input.get("command"), str)
+
+
+def without_confinement(event: PreToolUse | PermissionRequest) -> Mapping[str, Any]:
+    """The call as it was before a guard put a confinement around its line."""
+    return {**event.tool_input, "command": line_of(event)} if is_shell_line(event) else event.tool_input
+
+
+def line_of(event: PreToolUse | PostToolUse | PostToolUseFailure | PermissionRequest) -> str:
     """The line that was asked for, without a confinement that is already around it."""
     command: str = event.tool_input["command"]
     return (unwrapped(command) or (None, command))[1]
@@ -149,9 +153,6 @@ def _only_granted(before: Policy, call: str) -> None:
         granted = [parse([*words, "--", ":"])[0] for words in records(Path(f"{call}.policy").read_bytes())]
     before.sockets = tuple(path for path in before.sockets if any(path in one.sockets for one in granted))
     before.tokens = tuple(token for token in before.tokens if any(token in one.tokens for one in granted))
-
-
-# -- the line as text --------------------------------------------------------------------------------------------
 
 
 def launcher(*, warm: bool = True) -> list[str]:
@@ -203,9 +204,6 @@ def _words(command: str) -> tuple[str, ...]:
     return tuple(shlex.split(command))
 
 
-# -- afterwards ----------------------------------------------------------------------------------------------------
-
-
 def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -> str:
     """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
     return str(call_notes(event.session_id, event.tool_use_id, line))
@@ -219,7 +217,7 @@ def note_policy(call: str, policy: Policy) -> None:
 
 def afterwards(event: PostToolUse | PostToolUseFailure, guard: str) -> Reply | None:
     """What the kernel refused of a call on this guard's behalf, which the text of the line had not shown."""
-    if event.tool_name != TOOL or not isinstance(event.tool_input.get("command"), str):
+    if not is_shell_line(event):
         return None
     call = call_file(event, line_of(event))
     Path(f"{call}.policy").unlink(missing_ok=True)

@@ -89,10 +89,14 @@ class FlowHooks:
 
     def __init__(self, config: FlowConfig, state: str | Path | Literal[False] | None) -> None:
         self.config: FlowConfig = config
-        self.folder: Path | None = None if state is False else Path(state or flow_folder())
-        """Where sessions are kept; None for memory."""
+        self._state = state
         self._open = lru_cache(_MOST_SESSIONS)(lambda _session, path: FlowStore(path))
         self._lock = threading.Lock()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where sessions are kept; None for memory."""
+        return None if self._state is False else Path(self._state or flow_folder())
 
     def _store(self, session: str) -> FlowStore:
         store = self._open(session, None if self.folder is None else store_path(self.folder, session))

@@ -299,22 +299,16 @@ class LineFlow(NamedTuple):
     """What a line does."""
 
     hosts: tuple[str, ...] = ()
-    carries: bool = False
-    """Whether data leaves with it."""
-    publish: str = ""
-    """What it publishes: `comment`, `pr`, `issue`, `gist`, `merge`, `review`, `release`, `push`."""
+    carries: bool = False  # whether data leaves with it
+    publish: str = ""  # what it publishes: `comment`, `pr`, `issue`, `gist`, `merge`, `review`, `release`, `push`
     remote_code: bool = False
-    secret: bool = False
-    """Whether it looks at a secret."""
-    persists: str = ""
-    """What it leaves behind that runs later, or that later sessions obey."""
-    outside: bool = False
-    """Whether what it prints was written by others."""
+    secret: bool = False  # whether it looks at a secret
+    persists: str = ""  # what it leaves behind that runs later, or that later sessions obey
+    outside: bool = False  # whether what it prints was written by others
     opaque: bool = False
     adds_secret: bool = False
     only_installs: bool = False
-    removes: tuple[str, ...] = ()
-    """The words of commands that remove or overwrite for good."""
+    removes: tuple[str, ...] = ()  # the words of commands that remove or overwrite for good
 
 
 @lru_cache(maxsize=512)

@@ -26,16 +26,12 @@ _DOCUMENT_ARGUMENT = re.compile(r"(?:^|_)(?:ur[li]s?|link|href|(?:file|notebook)
 class FlowToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a user says about the tools of one name or pattern; all of it is optional."""
 
-    to: list[str] | None = None
-    """The arguments that are destinations, instead of those whose names say so."""
+    to: list[str] | None = None  # the arguments that are destinations, instead of those whose names say so
     reads: Literal["trusted", "fields", "text"] | None = None
     """`trusted`: all that it returns is the user's own; `fields`: its fields vouch, strict or not; `text`: none."""
-    third: list[str] | None = None
-    """The fields that other people fill in."""
-    parse: Literal["json", "yaml"] | None = None
-    """The text that it returns is a dump of records, never a document."""
-    links: Literal["open"] | None = None
-    """What its texts link to may be fetched without a question."""
+    third: list[str] | None = None  # the fields that other people fill in
+    parse: Literal["json", "yaml"] | None = None  # the text that it returns is a dump of records, never a document
+    links: Literal["open"] | None = None  # what its texts link to may be fetched without a question
     effect: bool | None = None
     means: list[str] | None = None
     """What it does, where its name does not say: `send`, `pay`, `post`, `share`, `delete`, …"""
@@ -44,8 +40,7 @@ class FlowToolRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of the flow guard."""
 
-    strict: bool = False
-    """Addresses vouch only from directories, and for people whom the user named."""
+    strict: bool = False  # addresses vouch only from directories, and for people whom the user named
     me: list[str] = []
     known: list[str] = []
     tools: dict[str, FlowToolRule] = {}

@@ -13,16 +13,8 @@ from hookline.core.hooks.condition import ARGUMENTS, PathContext, Rule, RuleMatc
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
 from hookline.core.shell.targets import join, placed
-from hookline.guards.permissions.file_access import (
-    RUNS_LATER,
-    Mode,
-    edits_file,
-    edits_only,
-    file_access_match,
-    protected_file,
-    reads_from,
-    writes_protected,
-)
+from hookline.guards.permissions import file_access
+from hookline.guards.permissions.file_access import Mode
 from hookline.guards.permissions.readonly_commands import WorkingFolders, reads_only
 from hookline.guards.permissions.rules import Rules
 
@@ -87,7 +79,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         if self.edits and self.path is not None and rule.tool == "Read" and not rule.bare:
             return rule.catches("Read", {"file_path": self.path}, self.place)
         if rule.text not in self.touched:
-            found = file_access_match(self.tool_name, self.tool_input, self.command, rule, self.place)
+            found = file_access.file_access_match(self.tool_name, self.tool_input, self.command, rule, self.place)
             self.touched[rule.text] = found
         return self.touched[rule.text]
 
@@ -191,9 +183,11 @@ def _removes(reach: Reach) -> Callable[[Call], Permission | None]:
 def _protected(call: Call) -> Permission | None:
     """What is written there may run later, so no allow rule reaches it; Claude Code asks too."""
     if call.command is not None:
-        touched = writes_protected(call.command, call.folders, RUNS_LATER)
+        touched = file_access.writes_protected(call.command, call.folders, file_access.RUNS_LATER)
     else:
-        touched = protected_file(call.path or "", call.folders, RUNS_LATER) if call.edits else None
+        touched = (
+            file_access.protected_file(call.path or "", call.folders, file_access.RUNS_LATER) if call.edits else None
+        )
     return Permission("ask", f"`{touched}` is a sensitive place") if touched else None
 
 
@@ -206,9 +200,9 @@ def _accepted_edit(call: Call) -> Permission | None:
     if call.mode is not Mode.ACCEPT_EDITS:
         return None
     if call.command is not None:
-        fine = edits_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
+        fine = file_access.edits_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
     else:
-        fine = call.edits and call.path is not None and edits_file(call.path, call.folders)
+        fine = call.edits and call.path is not None and file_access.edits_file(call.path, call.folders)
     return Permission("allow", "mode `acceptEdits`", "mode") if fine else None
 
 
@@ -225,7 +219,9 @@ def _reading(call: Call) -> Permission | None:
 def _reads(call: Call) -> bool:
     if call.command is not None:
         return reads_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
-    return call.read_only and all(map(call.folders.hold, reads_from(call.tool_name, call.tool_input, call.path)))
+    return call.read_only and all(
+        map(call.folders.hold, file_access.reads_from(call.tool_name, call.tool_input, call.path))
+    )
 
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (

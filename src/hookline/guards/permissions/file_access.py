@@ -36,7 +36,7 @@ def file_access_match(
     if command is None:
         found = list(_read_by_tool(tool_name, tool_input)) if rule.names(tool_name) else []
     elif tool == "Read":
-        found = [(file, "") for file in reads_of(command).files if file.opened]
+        found = [(file, "") for file in reads_of(command).files if file.by]
     else:
         found = [(FileRead(target), "") for target in writes(command).targets]
     try:
@@ -162,8 +162,7 @@ _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
 _SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")
 PROTECTED = frozenset(read_table("protected"))
 """Names that `acceptEdits` does not reach: what is written there may run later, or is a secret."""
-RUNS_LATER = PROTECTED - {".env", ".ssh"}
-"""Those of them that no allow rule reaches either, as in Claude Code."""
+RUNS_LATER = PROTECTED - {".env", ".ssh"}  # those of them that no allow rule reaches either, as in Claude Code
 SETS_UP = PROTECTED.union(read_table("set up"), read_table("settings"))
 """All that sets up an agent, an editor, git or a shell to run something, or to ask no hooks."""
 

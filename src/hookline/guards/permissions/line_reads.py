@@ -43,14 +43,10 @@ class FileRead(NamedTuple):
     """A file that a line may read, seen from where the line starts."""
 
     path: str
-    certain: bool = True
-    """Whether the word can be nothing but a path."""
-    opened: bool = False
-    """Whether it is given to a program that shows, copies or hands on what it is given."""
-    deep: bool = False
-    """Whether what lies below it is read as well."""
-    without: tuple[str, ...] = ()
-    """Names that are passed over on the way."""
+    certain: bool = True  # whether the word can be nothing but a path
+    by: str = ""  # the program it is given to, if that shows, copies or hands on what it is given; `<`: a redirection
+    deep: bool = False  # whether what lies below it is read as well
+    without: tuple[str, ...] = ()  # names that are passed over on the way
 
 
 class LineReads(NamedTuple):
@@ -87,7 +83,7 @@ def _files(part: SimpleCommand) -> Iterator[FileRead | None]:
     """The words of a command that may be files; None for one that is known only when the line runs."""
     for redirect in part.redirects:
         if redirect.op in ("<", "<>"):
-            yield FileRead(redirect.target, opened=True) if redirect.known else None
+            yield FileRead(redirect.target, by="<") if redirect.known else None
     if not part.words:
         return
     if part.name in _TEXT_ONLY:
@@ -98,7 +94,7 @@ def _files(part: SimpleCommand) -> Iterator[FileRead | None]:
         yield None
     words = [word for index, word in enumerate(part.words) if index and index not in part.unknown]
     operands, files = _understood(part.name, words) or _suspected(part.name, words)
-    kind = part.name in _OPENS, *_depth(part.name, words)
+    kind = part.name if part.name in _OPENS else "", *_depth(part.name, words)
     if part.name in names("searches") and not operands:
         files.append(FileRead("."))
     yield FileRead(".")

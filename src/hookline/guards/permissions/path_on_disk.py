@@ -146,9 +146,10 @@ class UnresolvablePath(Exception):
     """The path cannot be judged; the text says why. Never leaves the guard."""
 
 
-def spellings(path: str, cwd: str) -> Iterator[str]:
-    """Every path that a program may take this text for, from `/`; the plainest reading first."""
-    yield from dict.fromkeys(_from_root(one, cwd) for one in _readings(path))
+def places_of(path: object, cwd: str) -> Iterator[str]:
+    """Where a path leads, for every way that a program may take this text, the plainest reading first."""
+    for spelling in dict.fromkeys(_from_root(one, cwd) for one in _readings(_checked(path))):
+        yield _resolved(spelling)
 
 
 def _readings(path: str) -> Iterator[str]:
@@ -169,7 +170,7 @@ def _from_root(path: str, cwd: str) -> str:
     return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
 
 
-def checked(path: object) -> str:
+def _checked(path: object) -> str:
     """The path as a text that can be looked at; anything else is astray."""
     if not isinstance(path, str) or not path.strip():
         raise UnresolvablePath("no path was given, so it cannot be told where this would write")
@@ -182,7 +183,7 @@ def checked(path: object) -> str:
     return path
 
 
-def resolved(path: str) -> str:
+def _resolved(path: str) -> str:
     """Where an absolute path leads, links followed one by one, also where nothing lies yet."""
     todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
     here, links = "", 0
