@@ -1,7 +1,5 @@
 """What the service keeps, a process each: the fleet, the log's way out, a crew for confined lines, the inbox."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -11,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hookline.core.interpreter import hookline_argv
@@ -21,22 +20,20 @@ END_LIMIT = 10.0
 """Seconds that it has to end."""
 
 
+@dataclass(eq=False)
 class KeptProcess:
     """One `hookline` command; `errors` is the file for what it says, of which the last line is shown.
 
     It ends with the service, however that ends: it reads a pipe that only the service holds open.
     """
 
-    log: Log
     what: str
     words: tuple[str, ...]
     errors: str
     env: dict[str, str]
-
-    def __init__(self, what: str, words: tuple[str, ...], errors: str, env: dict[str, str], log: Log) -> None:
-        self.what, self.words, self.errors, self.env, self.log = what, words, errors, env, log
-        self.since: float = 0.0
-        self.process: subprocess.Popen[bytes] | None = None
+    log: Log
+    since: float = 0.0
+    process: subprocess.Popen[bytes] | None = None
 
     def start(self, *fds: int) -> None:
         """Start it; descriptors go along under their own numbers, as its last words."""
@@ -76,11 +73,9 @@ class KeptProcess:
             process.wait()
 
     def _last_words(self) -> str:
-        try:
-            with open(self.errors, encoding="utf-8", errors="replace") as file:
-                lines = file.read().splitlines()
-        except OSError:
-            lines = []
+        lines = []
+        with contextlib.suppress(OSError), open(self.errors, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
         return lines[-1] if lines else "it said nothing"
 
     def status(self) -> dict[str, Any]:
@@ -94,13 +89,12 @@ LOOK = 5.0
 """Seconds between two looks at whether this machine is in a fleet."""
 
 
+@dataclass(eq=False, kw_only=True)
 class WantedProcess(KeptProcess):
     """A process that runs while files say that it is wanted; `unwanted` is what the log says when they no longer do."""
 
-    def __init__(self, what: str, words: tuple[str, ...], errors: str, env: dict[str, str], log: Log, *,
-                 wanted: Callable[[], bool], unwanted: str) -> None:  # fmt: skip
-        super().__init__(what, words, errors, env, log)
-        self.wanted, self.unwanted = wanted, unwanted
+    wanted: Callable[[], bool]
+    unwanted: str
 
     async def run(self) -> None:
         """Look, start and start again until cancelled; then end the child."""
@@ -125,11 +119,10 @@ def keep_leaf(state: str, log: Log) -> WantedProcess:
     """The connection of one state folder, while it says that this machine is in a fleet and is its user's to write."""
 
     def wanted() -> bool:
-        try:
+        with contextlib.suppress(OSError):
             found = os.stat(f"{state}/fleet/machine.json")
-        except OSError:
-            return False
-        return found.st_uid == os.getuid() and not found.st_mode & 0o022
+            return found.st_uid == os.getuid() and not found.st_mode & 0o022
+        return False
 
     words = ("fleet", "run", "--until-eof")
     return WantedProcess("fleet: the connection", words, f"{state}/fleet/leaf.log", environment(state), log,

@@ -1,7 +1,5 @@
 """The workers of a service: one for each interpreter and hook set, replaced when they end or no longer match."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -118,9 +116,9 @@ class Tally:
 class WorkerHandle(ForkServer):
     """The service's end of one worker."""
 
-    def __init__(self, route: Route, pool: Pool) -> None:
+    def __init__(self, route: Route, pool: "Pool") -> None:
         self.route: Route = route
-        self.pool: Pool = pool
+        self.pool = pool
         self.running: dict[int, str] = {}
         env = {os.fsdecode(name): os.fsdecode(value) for name, _, value in (e.partition(b"=") for e in route.startup)}
         argv = python_argv(BOOT, pool.entry, options=route.options, python=route.executable, home=route.home)

@@ -4,8 +4,6 @@ It reads no event and runs no hook. Once a connection is handed over, worker and
 of the service no longer matters to them. It needs the standard library only, and nothing of any environment.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

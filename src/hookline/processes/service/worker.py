@@ -4,8 +4,6 @@ It runs nothing of an event itself, has one thread, and ends with the connection
 through. An event whose client has left is ended, with its processes.
 """
 
-from __future__ import annotations
-
 import _socket
 import contextlib
 import fcntl
