@@ -23,14 +23,7 @@ from hookline.agent.messages import Assistant, Block, Message, Result, TurnEnd, 
 from hookline.agent.models.base import model_usage
 from hookline.agent.session.lifecycle import FileWatcher, fire_session_start, fire_setup, load_instructions, names_in
 from hookline.agent.session.session import Conversation, Session, SessionConfig
-from hookline.agent.session.transcript import (
-    Mirror,
-    Transcript,
-    deferred,
-    resume,
-    transcript_path,
-    unanswered,
-)
+from hookline.agent.session.transcript import Mirror, Transcript, deferred, resume, transcript_path, unanswered
 from hookline.agent.stream_json.output import Note, StreamOutput
 from hookline.agent.subagents import DEFAULT_KIND, spawn_agent
 from hookline.agent.tool_calls import call_tools

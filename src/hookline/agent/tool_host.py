@@ -83,14 +83,9 @@ class AgentToolHost(ToolHost):
         Hooks on the latter have the last word. Without a host the answer is cancel.
         """
         conversation, mode = self._conversation, str(request.get("mode") or "form")
-        verdict = await conversation.fire(
-            Elicitation,
-            mcp_server_name=server,
-            message=str(request.get("message") or ""),
-            mode=mode,
-            url=request.get("url"),
-            requested_schema=request.get("requestedSchema"),
-        )
+        asked = {"url": request.get("url"), "requested_schema": request.get("requestedSchema")}
+        text = str(request.get("message") or "")
+        verdict = await conversation.fire(Elicitation, mcp_server_name=server, message=text, mode=mode, **asked)
         answer = _said(verdict)
         if answer is not None:
             return answer

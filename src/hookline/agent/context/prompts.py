@@ -50,9 +50,10 @@ async def submit(
     """
     found = SLASH.match(prompt)
     name, arguments = (found[1], (found[2] or "").strip()) if found else ("", "")
-    if name in COMMANDS:  # the model reads of it with the next prompt, of a later run too
+    if name in COMMANDS or name in ELSEWHERE:  # the model reads of it with the next prompt, of a later run too
         conversation.settle()
-        output = await COMMANDS[name](conversation, arguments)
+        command = COMMANDS.get(name)
+        output = await command(conversation, arguments) if command else TEXTS["needs_terminal"]
         conversation.add_user(TEXTS["own_command"].format(name=name, arguments=arguments, output=output))
         conversation.deliver()
         return TurnEnd(text=output)
@@ -239,13 +240,9 @@ async def _cost(conversation: Conversation, _: str) -> str:
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} tokens out"
 
 
-async def _elsewhere(_: Conversation, __: str) -> str:
-    return "This command needs a terminal; it does nothing here."
-
-
+#: what needs a terminal
 ELSEWHERE = ("add-dir", "config", "help", "login", "logout", "model", "permissions")
 COMMANDS: Mapping[str, Callable[[Conversation, str], Awaitable[str]]] = {
-    **dict.fromkeys(ELSEWHERE, _elsewhere),
     "clear": _clear,
     "compact": compact,
     "context": _context,

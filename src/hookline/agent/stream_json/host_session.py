@@ -26,18 +26,8 @@ from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
 from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode, removed_tools
+from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.channels import CliChannel
-from hookline.hosts.claude_code.messages import (
-    CanUseTool,
-    ControlRequest,
-    Initialize,
-    Interrupt,
-    McpMessage,
-    OtherRequest,
-    SetModel,
-    SetPermissionMode,
-    UserMessage,
-)
 from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 log: logging.Logger = logging.getLogger("hookline.agent")
@@ -78,7 +68,7 @@ class HostSession:
         self._connecting: asyncio.Task[None] | None = None
         self._callbacks: tuple[str, ...] = ()
         self.over = False
-        self.prompts: asyncio.Queue[UserMessage | Wake | None] = asyncio.Queue()
+        self.prompts: asyncio.Queue[wire.UserMessage | Wake | None] = asyncio.Queue()
         self._state = ""
         made.hooks.engine.on_late = self.agent.session.wake
         if options.permission_prompt_tool == "stdio" and options.permission_prompts != "none":
@@ -90,15 +80,15 @@ class HostSession:
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: _Stdin(self.server), sys.stdin)
         while (said := await self.server.next()) is not None:
-            if isinstance(said, UserMessage):
+            if isinstance(said, wire.UserMessage):
                 self.prompts.put_nowait(said)
             else:
                 await self._serve(said)
         self.prompts.put_nowait(None)
 
-    async def _serve(self, asked: ControlRequest) -> None:
+    async def _serve(self, asked: wire.ControlRequest) -> None:
         request = asked.request
-        name = request.subtype if isinstance(request, OtherRequest) else str(request.__struct_config__.tag)
+        name = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
         try:
             answer = await REQUESTS[name](self, request)
         except (HooklineError, ValueError, OSError) as problem:
@@ -135,7 +125,7 @@ class HostSession:
             quiet = {} if wanted else {"sdk_host_only": True}
             self.agent.output.system("session_state_changed", state=state, **quiet)
 
-    async def _next(self) -> UserMessage | Wake | None:
+    async def _next(self) -> wire.UserMessage | Wake | None:
         """The next prompt of the host, or that there is one which no person typed; `None` when the host has gone."""
         typed = asyncio.ensure_future(self.prompts.get())
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
@@ -146,7 +136,7 @@ class HostSession:
             typed.cancel()
             untyped.cancel()
 
-    async def _turn(self, prompt: UserMessage | Wake) -> Result | None:
+    async def _turn(self, prompt: wire.UserMessage | Wake) -> Result | None:
         if prompt is Wake.BACKGROUND:
             self.made.write_init_message()
             return await self.agent.react()
@@ -177,7 +167,7 @@ class HostSession:
 
     async def _may_run(self, ask: PermissionQuestion) -> Reply:
         """`can_use_tool`: the host decides about a call."""
-        request = CanUseTool(
+        request = wire.CanUseTool(
             tool_name=ask.tool_name,
             input=ask.input,
             tool_use_id=ask.tool_use_id,
@@ -206,7 +196,7 @@ class HostSession:
             self.agent.output.inform(f"MCP server `{name}`: {problem}", level="warning")
 
     async def _ask_server(self, server: str, message: dict[str, Any]) -> dict[str, Any] | None:
-        request = McpMessage(server_name=server, message=Raw(msgspec.json.encode(message)))
+        request = wire.McpMessage(server_name=server, message=Raw(msgspec.json.encode(message)))
         answer = await self.server.ask(request)
         told = answer.get("mcp_response") if isinstance(answer, dict) else None
         return told if isinstance(told, dict) else None
@@ -224,14 +214,14 @@ class HostSession:
         }
         asked = {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
         try:
-            answer = await self.server.ask(OtherRequest.of("elicitation", asked))
+            answer = await self.server.ask(wire.OtherRequest.of("elicitation", asked))
         except (RequestRefused, HostGone) as problem:
             self.agent.output.inform(f"MCP server `{server}` asked, and the host could not: {problem}", level="warning")
             return {"action": "cancel"}
         sensible = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
         return answer if sensible else {"action": "cancel"}
 
-    async def initialize(self, request: Initialize) -> dict[str, Any]:
+    async def initialize(self, request: wire.Initialize) -> dict[str, Any]:
         """Take over the host's callbacks (in place of those of an earlier `initialize`, if it names any) and wishes."""
         system = None if request.system_prompt is None else _prompts(request.system_prompt)
         if request.hooks is not None:
@@ -277,11 +267,11 @@ class HostSession:
         }
 
 
-async def _interrupt(host: HostSession, _: Interrupt) -> None:
+async def _interrupt(host: HostSession, _: wire.Interrupt) -> None:
     host.agent.interrupt()
 
 
-async def _end_session(host: HostSession, request: OtherRequest) -> None:
+async def _end_session(host: HostSession, request: wire.OtherRequest) -> None:
     """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
     host.over = True
     host.agent.interrupt()
@@ -289,12 +279,12 @@ async def _end_session(host: HostSession, request: OtherRequest) -> None:
     host.prompts.put_nowait(None)
 
 
-async def _set_permission_mode(host: HostSession, request: SetPermissionMode) -> dict[str, Any]:
+async def _set_permission_mode(host: HostSession, request: wire.SetPermissionMode) -> dict[str, Any]:
     host.agent.session.policy.mode = Mode(request.mode)
     return {"mode": request.mode}
 
 
-async def _set_model(host: HostSession, request: SetModel) -> None:
+async def _set_model(host: HostSession, request: wire.SetModel) -> None:
     """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
     session, conversation = host.agent.session, host.agent.conversation
     model = choose(request.model or "")
@@ -309,7 +299,7 @@ async def _set_model(host: HostSession, request: SetModel) -> None:
     conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
 
 
-async def _register_repo_root(host: HostSession, request: OtherRequest) -> None:
+async def _register_repo_root(host: HostSession, request: wire.OtherRequest) -> None:
     """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
     given = msgspec.json.decode(request.body)
     directory = os.path.realpath(str(given.get("directory") or ""))  # noqa: ASYNC240 - one look at the disk
@@ -324,11 +314,11 @@ async def _register_repo_root(host: HostSession, request: OtherRequest) -> None:
     await host.agent.conversation.fire(DirectoryAdded, directory=directory, source="register_repo_root")
 
 
-async def _mcp_status(host: HostSession, _: OtherRequest) -> dict[str, Any]:
+async def _mcp_status(host: HostSession, _: wire.OtherRequest) -> dict[str, Any]:
     return {"mcpServers": host.agent.session.servers.statuses()}
 
 
-async def _stop_task(host: HostSession, request: OtherRequest) -> None:
+async def _stop_task(host: HostSession, request: wire.OtherRequest) -> None:
     await host.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
 
 

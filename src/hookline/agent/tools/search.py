@@ -75,28 +75,18 @@ def relative(path: Path, cwd: str) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
+WILD = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
 @cache
 def glob_pattern(pattern: str) -> re.Pattern[str]:
     """A glob over whole relative paths: `*` stays within a folder, `**` crosses them, `{a,b}` is either."""
-    out, at = "", 0
-    while at < len(pattern):
-        token = next((token for token in TOKENS if pattern.startswith(token, at)), None)
-        out += TOKENS[token] if token else re.escape(pattern[at])
-        at += len(token) if token else 1
-    return re.compile(_braces(out) + r"\Z", re.DOTALL)
-
-
-TOKENS = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "\0", "}": "\1", ",": "\2"}
-
-
-def _braces(expression: str) -> str:
-    if expression.count("\0") != expression.count("\1"):
-        return expression.replace("\0", r"\{").replace("\1", r"\}").replace("\2", ",")
-    depth, out = 0, ""
-    for char in expression:
-        depth += (char == "\0") - (char == "\1")
-        out += {"\0": "(?:", "\1": ")", "\2": "|" if depth else ","}.get(char, char)
-    return out
+    out, depth, closed = "", 0, pattern.count("{") == pattern.count("}")
+    for piece in re.findall(r"\*\*/|\*\*|.", pattern, re.DOTALL):
+        depth += closed and (piece == "{") - (piece == "}")
+        either = {"{": "(?:", "}": ")", ",": "|" if depth else ","} if closed else {}
+        out += either.get(piece) or WILD.get(piece) or re.escape(piece)
+    return re.compile(out + r"\Z", re.DOTALL)
 
 
 def _matching(root: Path, pattern: str) -> list[Path]:
