@@ -78,7 +78,6 @@ class InProcess(Protocol):
     """A server that takes JSON-RPC messages and gives the response, or `None` for a notification."""
 
     async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None: ...
-
     async def aclose(self) -> None: ...
 
 

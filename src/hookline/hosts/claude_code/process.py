@@ -157,18 +157,12 @@ def bundled_cli() -> pathlib.Path | None:
     return path if path.is_file() else None
 
 
-def parse_version(text: str) -> tuple[int, int, int] | None:
-    """`2.1.325 (Claude Code)` as numbers."""
-    match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
-    return (int(match[1]), int(match[2]), int(match[3])) if match else None
-
-
 def too_old(text: str) -> str | None:
     """What to tell the user of a CLI that says this of its version; `None` when it is recent enough."""
-    version = parse_version(text)
-    if version is not None and version >= MINIMUM:
+    numbers = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)  # `2.1.325 (Claude Code)`
+    if numbers and tuple(map(int, numbers.groups())) >= MINIMUM:
         return None
-    least = ".".join(str(part) for part in MINIMUM)
+    least = ".".join(map(str, MINIMUM))
     return f"the CLI says it is version `{text.strip() or 'unknown'}`; {least} or later is needed: run `claude update`"
 
 
@@ -205,7 +199,6 @@ class Receiver(Protocol):
     """Who is told what the peer said, and that it ended."""
 
     def received(self, data: bytes) -> None: ...
-
     def ended(self, exit: PeerExit) -> None: ...
 
 
@@ -213,19 +206,12 @@ class Transport(Protocol):
     """A pipe to a CLI."""
 
     async def start(self, receiver: Receiver) -> None: ...
-
     def write(self, data: bytes) -> None: ...
-
     async def drain(self) -> None: ...
-
     def pause(self) -> None: ...
-
     def resume(self) -> None: ...
-
     def end_input(self) -> None: ...
-
     async def close(self, grace: float | None = None) -> None: ...
-
     @property
     def stderr(self) -> str: ...
 
