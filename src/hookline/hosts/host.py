@@ -230,14 +230,11 @@ class TrustedFolders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     form: Literal["table", "map", "lists"]
     names: tuple[str, ...] = ()
     trusted: Any
-    inherits: bool = True
-    """Whether a folder is trusted that lies in one that is; measured."""
-    unlisted: bool = False
-    """Whether it runs a project's hooks in a folder that the list does not have."""
+    inherits: bool = True  # whether a folder is trusted that lies in one that is; measured
+    unlisted: bool = False  # whether it runs a project's hooks in a folder that the list does not have
     settings: str = ""
     """The file with the switch of all this, for an agent that does no work in a folder that is not trusted."""
-    on: bool = True
-    """Whether it is on where the switch is not set."""
+    on: bool = True  # whether it is on where the switch is not set
 
 
 class ProofRecipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,22 +247,16 @@ class ProofRecipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     env: Mapping[str, str]
     bash: ToolForm
     write: ToolForm
-    copies: tuple[str, ...]
-    """What of the user's home it reads: files and folders, relative to it."""
+    copies: tuple[str, ...]  # what of the user's home it reads: files and folders, relative to it
     project_copies: tuple[str, ...] = ()
     edits: list[FileEdit] = []
-    setup: list[str] = []
-    """The words of a command of its own that tells it of the model."""
-    ending: list[ToolCall] = []
-    """Calls that end the run, for an agent that must be told."""
-    spawn: ToolForm | None = None
-    """The call that has another agent work on a prompt; none if it offers no such tool."""
+    setup: list[str] = []  # the words of a command of its own that tells it of the model
+    ending: list[ToolCall] = []  # calls that end the run, for an agent that must be told
+    spawn: ToolForm | None = None  # the call that has another agent work on a prompt; none if it offers no such tool
     trust: TrustedFolders | None = None
     """Where it keeps the folders that are trusted; the others run a project's hooks wherever they are started."""
-    servers: str = ""
-    """The file with the MCP servers whose tools cannot be told from the agent's own by their names."""
-    to_the_model: float = 60.0
-    """Seconds in which it must have asked its model for the first time."""
+    servers: str = ""  # the file with the MCP servers whose tools cannot be told from the agent's own by their names
+    to_the_model: float = 60.0  # seconds in which it must have asked its model for the first time
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,36 +264,26 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: str
     title: str
-    events: Mapping[str, str] = _NONE
-    """The host's event names, and ours."""
-    says: Mapping[str, Words]
-    """For each of our events, the kinds of answer the host obeys, and its words for them."""
+    events: Mapping[str, str] = _NONE  # the host's event names, and ours
+    says: Mapping[str, Words]  # for each of our events, the kinds of answer the host obeys, and its words for them
     config: Config
     verified: str = ""
-    executable: str
-    """What it is called on PATH."""
+    executable: str  # what it is called on PATH
     aliases: Mapping[str, str] = _NONE
     """More names under which its events arrive; they are never written into its configuration."""
     event_field: str = "hook_event_name"
-    names: Mapping[str, str] = _NONE
-    """Payload fields that are called differently here."""
+    names: Mapping[str, str] = _NONE  # payload fields that are called differently here
     tools: Mapping[str, Tool] = _NONE
     other_tools: frozenset[str] = frozenset()
     """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
-    mcp: McpReader | None = None
-    """Reads its names for the tools of MCP servers, unless they are Claude Code's."""
-    mcp_separator: str = ""
-    """What stands between a server and a tool in such a name, where that is all there is to it."""
-    mcp_input: str = ""
-    """Where in such a tool's input its own input is."""
-    tells_servers: bool = True
-    """Whether it says which MCP server a tool belongs to."""
+    mcp: McpReader | None = None  # reads its names for the tools of MCP servers, unless they are Claude Code's
+    mcp_separator: str = ""  # what stands between a server and a tool in such a name, where that is all there is to it
+    mcp_input: str = ""  # where in such a tool's input its own input is
+    tells_servers: bool = True  # whether it says which MCP server a tool belongs to
     unwrap: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Flattens a payload that nests what others have at the top."""
-    roams: bool = False
-    """Whether `cwd` of a tool event is the folder the command will run in, not the project's."""
-    message: Mapping[str, Any] | None = None
-    """The words for a message to the user."""
+    roams: bool = False  # whether `cwd` of a tool event is the folder the command will run in, not the project's
+    message: Mapping[str, Any] | None = None  # the words for a message to the user
     body: Callable[[Reply, Event], dict[str, Any]] | None = None
     """Writes a whole reply, for a host whose words are the wire's own."""
     unjudged: frozenset[str] = frozenset()
@@ -311,22 +292,17 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether hooks are asked inside the agents that it starts itself, as was measured; `None` if it was not."""
     notes: tuple[str, ...] = ()
     hook_trust: HookTrust | None = None
-    servers: ServerFile | None = None
-    """Where it keeps its MCP servers."""
+    servers: ServerFile | None = None  # where it keeps its MCP servers
     own_rules: bool = False
     """Whether it applies the permission rules of the settings files that Hookline reads, and reads the hooks there."""
-    borrows: tuple[str, ...] = ()
-    """The hosts whose hook files it runs as well."""
+    borrows: tuple[str, ...] = ()  # the hosts whose hook files it runs as well
     recognize: Callable[[Mapping[str, Any]], bool] | None = None
     """Whether a payload that another host's entry was given is its own, for a host that borrows."""
     binaries: tuple[str, ...] = ()
     """Patterns of more places of its executable, below where the tests keep theirs; the first that is there counts."""
-    bundled: str = ""
-    """Its executable inside a Python package."""
-    distribution: str = ""
-    """The Python package that its version is told from, if it is not called as the executable."""
-    reports_version: bool = False
-    """Whether its version is asked for, and not looked up beside the binary."""
+    bundled: str = ""  # its executable inside a Python package
+    distribution: str = ""  # the Python package that its version is told from, if it is not called as the executable
+    reports_version: bool = False  # whether its version is asked for, and not looked up beside the binary
     proof: ProofRecipe | None = None
 
     def native_events(self, name: str) -> tuple[str, ...]:

@@ -91,15 +91,12 @@ def _told(decided: Permission, rows: Iterable[Permissions]) -> str:
 
 def _unread(files: Iterable[File], problems: Iterable[Problem], rows: Iterable[Permissions]) -> list[Problem]:
     """Files that say nothing, and rules that would deny or ask, if only one could tell what."""
+    broken = [file for file in files if file.broken]
+    unread = [(row, rule) for row in rows for rule in map(read_rule, (*row.deny, *row.ask)) if rule.problem]
     return [
-        *(problem for file in files if file.broken for problem in file.problems if problem.severity == "error"),
+        *(problem for file in broken for problem in file.problems if problem.severity == "error"),
         *problems,
-        *(
-            Problem(f"{row.source.label}: permissions", rule.problem)
-            for row in rows
-            for rule in map(read_rule, (*row.deny, *row.ask))
-            if rule.problem
-        ),
+        *(Problem(f"{row.source.label}: permissions", rule.problem) for row, rule in unread),
     ]
 
 

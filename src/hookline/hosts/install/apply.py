@@ -66,16 +66,14 @@ class InstallRecord(msgspec.Struct):
     hooks: str = ""
     settings: str = ""
     files: list[FileBackup] = []
-    trust: dict[str, str] = {}
-    """The hashes that were noted for the host, which runs no hook without them."""
+    trust: dict[str, str] = {}  # the hashes that were noted for the host, which runs no hook without them
 
 
 class FileChange(NamedTuple):
     """A file to write, and what it would be without us."""
 
     path: Path
-    before: bytes | None
-    """Nothing, if the file would not be there."""
+    before: bytes | None  # nothing, if the file would not be there
     after: bytes
     mode: int = 0o600
 

@@ -37,8 +37,7 @@ class Node:
     start: int
     members: dict[str, Node] = field(default_factory=dict)
     """An object's values; of a key that stands there twice the last one counts."""
-    parts: list[Node] = field(default_factory=list)
-    """Everything in an object or an array, in the order of the text."""
+    parts: list[Node] = field(default_factory=list)  # everything in an object or an array, in the order of the text
 
 
 def parse(text: str) -> Node:

@@ -112,8 +112,7 @@ class HostRow(NamedTuple):
     """One host."""
 
     host: Host
-    version: str
-    """Of the binary on this machine; empty if there is none."""
+    version: str  # of the binary on this machine; empty if there is none
     path: str
     hooked: tuple[Scope, ...]
     proof: Proof | None

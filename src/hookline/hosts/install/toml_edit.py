@@ -31,10 +31,8 @@ class _Statement(NamedTuple):
     kind: Literal["value", "table", "array"]
     path: Path
     start: int
-    value: int
-    """Where the value begins."""
-    code: int
-    """Where a comment or the line's end begins."""
+    value: int  # where the value begins
+    code: int  # where a comment or the line's end begins
     end: int
 
 

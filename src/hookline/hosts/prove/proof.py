@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from typing import Any, NamedTuple
@@ -198,25 +199,26 @@ def _program(command: str) -> str:
 _SERVICE = "HOOKLINE_SERVICE"
 
 
+@dataclass
 class Trial:
     """The runs of one agent, and what was seen."""
 
-    def __init__(
-        self, host: Host, agent: ProofRecipe, place: Workspace, events: Mapping[Scope, tuple[str, ...]]
-    ) -> None:
-        self.host: Host = host
-        self.agent: ProofRecipe = agent
-        self.place: Workspace = place
-        self.events: Mapping[Scope, tuple[str, ...]] = events
-        self.ours: set[str | None] = {host.ours(event) for found in events.values() for event in found}
-        self.seconds: float = 0.0
-        self._notes = place.home / "hookline-proof.jsonl"
-        self._notes.write_bytes(canary.HEADER)
+    host: Host
+    agent: ProofRecipe
+    place: Workspace
+    events: Mapping[Scope, tuple[str, ...]]
+    seconds: float = 0.0
+
+    @property
+    def _notes(self) -> Path:
+        return self.place.home / "hookline-proof.jsonl"
 
     def findings(self) -> Iterator[Finding]:
         """Everything that was tried."""
-        kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in self.ours else ["allow"]
-        if "PreToolUse" in self.ours and able(self.host, "rewrite"):
+        self._notes.write_bytes(canary.HEADER)
+        ours = {self.host.ours(event) for found in self.events.values() for event in found}
+        kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in ours else ["allow"]
+        if "PreToolUse" in ours and able(self.host, "rewrite"):
             kinds.insert(2, "rewrite")
         calls = [self.agent.bash(canary.command(kind, self.place.project)) for kind in kinds]
         # a file is written, too: an entry may be asked about commands alone; whether it is refused is the hooks'
@@ -230,7 +232,7 @@ class Trial:
             return
         notes = [json.loads(line) for line in self._notes.read_text().splitlines()[1:]]
         yield from self._fired(notes)
-        if "PreToolUse" in self.ours:
+        if "PreToolUse" in ours:
             yield from (self._call(kind, done, notes) for kind in kinds)
             asked = any(note.get("canary") == "write" for note in notes)
             ran = "silent", "and the hooks were not asked"
@@ -241,7 +243,7 @@ class Trial:
         told = f"{self.host.title} offers it, and Hookline does not know what it does: only its input is judged"
         for name in unknown_offers(self.host, done.model.tools, found.members if found else ()):
             yield Finding(f"tool {name}", "unknown", told)
-        if "UserPromptSubmit" in self.ours:
+        if "UserPromptSubmit" in ours:
             yield self._prompt_gate()
         yield from _hooks_asked(notes)
 

@@ -25,8 +25,7 @@ from hookline.processes.tree import MARKER, Group, new_marker
 class ProgramRun(NamedTuple):
     """How a run ended."""
 
-    exit_code: int | None
-    """`None` if it had to be ended."""
+    exit_code: int | None  # `None` if it had to be ended
     stdout: str
     stderr: str
     seconds: float
