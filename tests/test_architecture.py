@@ -93,9 +93,7 @@ PURE = (
     "hosts.cline",
     "hosts.codex",
     "hosts.copilot",
-    "hosts.cursor",
     "hosts.gemini",
-    "hosts.grok",
     "hosts.host",
     "hosts.kimi",
     "hosts.opencode",
@@ -103,7 +101,6 @@ PURE = (
     "hosts.decode",
     "hosts.encode",
     "hosts.table",
-    "hosts.vibe",
     "hosts.windsurf",
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}

@@ -30,6 +30,11 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     that report the folder of the command instead.
     """
     fields = host.unwrap(dict(payload)) if host.unwrap else dict(payload)
+    if host.cut_field and fields.get(host.cut_field):
+        raise EventError(f"{host.title}: the call is too long and arrived cut; what is missing cannot be judged")
+    folders = fields.get(host.folders_field) if host.folders_field else None
+    if isinstance(folders, list) and folders:
+        fields.setdefault("cwd", folders[0])
     theirs = fields.pop(host.event_field, None) or event
     if theirs in host.unjudged:
         return ()

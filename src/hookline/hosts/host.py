@@ -122,7 +122,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Entries are appended to the list of their event below `hooks`, or if they are `listed` to `hooks` itself. They have
     the form of `entry`, and that of a gate the form of `gate_entry` if there is one; `{id}` is a number made of the
-    command. A folder of `scripts` has an executable for each event; a `plugin` is a file in `rows` for all of them.
+    command, for a host that drops a hook whose name another one has. A folder of `scripts` has an executable for each
+    event; a `plugin` is a file in `rows` for all of them.
 
     `user` is relative to the home, `project` and `local` (one's own there) to the project's folder; `home_env` is the
     variable that moves the first part of `user`. `second` is the length of a second in the host's unit of timeouts.
@@ -277,11 +278,14 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     other_tools: frozenset[str] = frozenset()
     """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
     mcp: McpReader | None = None  # reads its names for the tools of MCP servers, unless they are Claude Code's
+    mcp_pattern: str = ""  # matches such a name, with its server and its tool
     mcp_separator: str = ""  # what stands between a server and a tool in such a name, where that is all there is to it
     mcp_input: str = ""  # where in such a tool's input its own input is
     tells_servers: bool = True  # whether it says which MCP server a tool belongs to
     unwrap: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Flattens a payload that nests what others have at the top."""
+    cut_field: str = ""  # says of a payload that only the beginning of the call is there
+    folders_field: str = ""  # lists the project's folders, for a host that does not say in which one it is
     roams: bool = False  # whether `cwd` of a tool event is the folder the command will run in, not the project's
     message: Mapping[str, Any] | None = None  # the words for a message to the user
     body: Callable[[Reply, Event], dict[str, Any]] | None = None
@@ -296,8 +300,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     own_rules: bool = False
     """Whether it applies the permission rules of the settings files that Hookline reads, and reads the hooks there."""
     borrows: tuple[str, ...] = ()  # the hosts whose hook files it runs as well
-    recognize: Callable[[Mapping[str, Any]], bool] | None = None
-    """Whether a payload that another host's entry was given is its own, for a host that borrows."""
+    recognized_by: tuple[str, ...] = ()
+    """The fields by which a payload that another host's entry was given is its own, for a host that borrows."""
     binaries: tuple[str, ...] = ()
     """Patterns of more places of its executable, below where the tests keep theirs; the first that is there counts."""
     bundled: str = ""  # its executable inside a Python package
@@ -318,6 +322,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Our names for an MCP server's tool; one that can be cut in several places is read in every way."""
         if self.mcp is not None:
             return self.mcp(name, fields)
+        if self.mcp_pattern:
+            found = re.fullmatch(self.mcp_pattern, name)
+            return (mcp_name(found[1], found[2]),) if found else ()
         between = self.mcp_separator
         parts = name.split(between) if between else [name]
         cuts = range(1, len(parts))

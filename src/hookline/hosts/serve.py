@@ -91,5 +91,5 @@ def peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
 
 def speaker(host: Host, payload: Mapping[str, Any], hosts: Iterable[Host]) -> Host:
     """The host that really asks: one may also run the hooks that were written for others."""
-    found = (one for one in hosts if host.name in one.borrows and one.recognize and one.recognize(payload))
-    return next(found, host)
+    borrowers = (one for one in hosts if host.name in one.borrows and one.recognized_by)
+    return next((one for one in borrowers if all(field in payload for field in one.recognized_by)), host)

@@ -10,19 +10,16 @@ from hookline.hosts.claude import CLAUDE
 from hookline.hosts.cline import CLINE
 from hookline.hosts.codex import CODEX
 from hookline.hosts.copilot import COPILOT
-from hookline.hosts.cursor import CURSOR
 from hookline.hosts.gemini import GEMINI
-from hookline.hosts.grok import GROK
 from hookline.hosts.host import Host, ProofRecipe, read_row
 from hookline.hosts.kimi import KIMI
 from hookline.hosts.opencode import OPENCODE
 from hookline.hosts.openhands import OPENHANDS
-from hookline.hosts.vibe import VIBE
 from hookline.hosts.windsurf import WINDSURF
 
 _ROWS = (
-    CLAUDE, CODEX, GEMINI, read_row("qwen"), COPILOT, KIMI, GROK, VIBE, OPENHANDS, CLINE, OPENCODE,
-    CURSOR, WINDSURF, *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),
+    CLAUDE, CODEX, GEMINI, read_row("qwen"), COPILOT, KIMI, read_row("grok"), read_row("vibe"), OPENHANDS, CLINE,
+    OPENCODE, read_row("cursor"), WINDSURF, *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),
 )  # fmt: skip
 
 HOSTS: Mapping[str, Host] = MappingProxyType({host.name: host for host in _ROWS})
