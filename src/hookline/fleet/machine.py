@@ -97,8 +97,8 @@ class Machine:
     def version_in_force(self) -> int:
         """The version of the policy in force; 0 if there is none that can be used."""
         with contextlib.suppress(FleetError):
-            current = self.current()
-            return current.version if current else 0
+            if current := self.current():
+                return current.version
         return 0
 
     def policy_state(self) -> tuple[object, ...]:

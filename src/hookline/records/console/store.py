@@ -333,17 +333,18 @@ class LogStore:
         writers = self._ask(
             "SELECT coalesce(nullif(user, ''), '?'), sum(events) FROM sessions GROUP BY 1 ORDER BY 2 DESC LIMIT 50"
         )
+        logs, checking = self.index.logs, self._checking
         return {
             "logs": [
-                _log_health(self._reader, log, self._checks.get(str(log)), checking=str(log) in self._checking)
-                for log in self.index.logs
+                _log_health(self._reader, log, self._checks.get(str(log)), checking=str(log) in checking)
+                for log in logs
             ],
             "gaps": [{"id": one["id"], "time": one["time"], "missing": one["about"]} for one in gaps],
             "writers": list(map(tuple, writers)),
             "index_path": str(self.index.path),
             "index_bytes": self.index.path.stat().st_size,
             "events": self.index.last_id,
-            "pushes": [one.summary() for one in push_states() if Path(one.log) in self.index.logs],
+            "pushes": [one.summary() for one in push_states() if Path(one.log) in logs],
         }
 
     def check(self) -> None:

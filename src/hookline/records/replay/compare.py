@@ -12,7 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -134,33 +136,23 @@ def replay(
 Part = tuple[Report, int]
 """What one piece came to, and how many lines it has; its flips count lines from the piece's own first."""
 _worker: dict[str, Any] = {}
+_ending = ExitStack()
 
 
-def _start(make_hooks: MakeHooks) -> None:
+def _start(make_hooks: MakeHooks, *, alone: bool = True) -> None:
+    if not alone:  # Ctrl-C ends it at once; the user is told by the first process
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     hooks = make_hooks()
     hooks.engine.observers.take()
-    _worker.update(hooks=hooks, runner=asyncio.Runner())
     if watchers(hooks):  # what they remember of a replay is not mixed with what they know of real sessions
-        _worker.update(state=tempfile.TemporaryDirectory(), before=os.environ.get("XDG_STATE_HOME"))
-        os.environ["XDG_STATE_HOME"] = _worker["state"].name
-    Finalize(None, _stop, exitpriority=100)
-
-
-def _start_worker(make_hooks: MakeHooks) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the user is told by the first process
-    _start(make_hooks)
-
-
-def _stop() -> None:
-    runner: asyncio.Runner | None = _worker.pop("runner", None)
-    if runner is not None:
-        runner.run(_worker.pop("hooks").aclose())
-        runner.close()
-    if (state := _worker.pop("state", None)) is not None:
-        state.cleanup()
-        os.environ.pop("XDG_STATE_HOME")
-        if (before := _worker.pop("before")) is not None:
-            os.environ["XDG_STATE_HOME"] = before
+        before = os.environ.get("XDG_STATE_HOME")
+        os.environ["XDG_STATE_HOME"] = _ending.enter_context(tempfile.TemporaryDirectory())
+        _ending.callback(os.environ.update, {} if before is None else {"XDG_STATE_HOME": before})
+        _ending.callback(os.environ.pop, "XDG_STATE_HOME", None)
+    runner = _ending.enter_context(asyncio.Runner())
+    _ending.callback(lambda: runner.run(hooks.aclose()))
+    _worker.update(hooks=hooks, runner=runner)
+    Finalize(None, _ending.close, exitpriority=100)
 
 
 def _work(piece: Piece) -> Part:
@@ -247,13 +239,13 @@ def _in_turn(todo: list[Piece], make_hooks: MakeHooks) -> Iterator[tuple[Piece, 
         for piece in todo:
             yield piece, _work(piece)
     finally:
-        _stop()
+        _ending.close()
 
 
 def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Part]]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(make_hooks,)) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=partial(_start, make_hooks, alone=False)) as pool:
         running = {pool.submit(_work, piece): piece for piece in todo}
         try:
             for done in as_completed(running):
