@@ -248,10 +248,12 @@ class Metrics:
         return MetricsServer(*start_http_server(port, address, registry))
 
     def cells(self) -> list[tuple[tuple[str, str, str], _Cell]]:
+        """The raw counts as they are now."""
         with self._lock:
             return [(key, cell.copy()) for key, cell in sorted(self._cells.items())]
 
     def tool_cells(self) -> list[tuple[str, int, int, Histogram]]:
+        """The raw tool timings as they are now: tool, calls, errors, times."""
         with self._lock:
             tools = sorted(self._tools.items())
             return [(tool, c.counts["calls"], c.failures["errors"], c.latency.copy()) for tool, c in tools]

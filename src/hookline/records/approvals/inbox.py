@@ -52,12 +52,11 @@ class Inbox:
     happened before.
     """
 
-    hold: float
-
     def __init__(
         self, *, hold: float = LONGEST_HOLD, host: str = "", before: Callable[[Event], Sequence[str]] | None = None
     ) -> None:
-        self.hold, self._host, self._before = hold, host, before
+        self.hold: float = hold
+        self._host, self._before = host, before
 
     @classmethod
     def configured(

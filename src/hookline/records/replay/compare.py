@@ -1,5 +1,7 @@
 """Today's hooks against what was recorded: which calls would now be decided differently. No tool is run."""
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 import multiprocessing
@@ -74,6 +76,7 @@ class Report(msgspec.Struct):
 
     @property
     def flip_count(self) -> int:
+        """How many calls would now be decided differently."""
         return sum(number for (was, now), number in self.counts.items() if was != now)
 
 
