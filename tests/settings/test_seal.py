@@ -18,11 +18,11 @@ SCRIPT = "#!/bin/sh\necho ran >> ran.txt\n"
 EVIL = "#!/bin/sh\ntouch evil\n"
 
 
-def hooks(world: World) -> Hooks:
+def hooks(world: World, *plugins: Path) -> Hooks:
     """As `hookline run` has them: the files are not watched."""
     return Hooks.from_settings(
         world.project, home=world.home, managed=world.managed, trust=lambda status: True, trusted=world.trust,
-        watch=False, env={**os.environ, "XDG_STATE_HOME": str(world.base / "state")},
+        watch=False, plugin_dirs=plugins, env={**os.environ, "XDG_STATE_HOME": str(world.base / "state")},
     )  # fmt: skip
 
 
@@ -68,6 +68,24 @@ async def test_a_script_that_changes_in_mid_session_does_not_run(world: World, e
     assert (first.blocked, second.blocked) == (False, True)
     assert "`guard.sh` has changed since it was trusted; run `hookline trust`" in second.reason
     assert not (world.project / "evil").exists()
+
+
+@pytest.mark.parametrize("edited", ["one", "two"])
+async def test_hooks_at_one_place_of_two_tables_keep_both_their_scripts(world: World, edited: str) -> None:
+    """A plugin.json may hold several tables: an edit of any script is refused."""
+    for name in ("one", "two"):
+        world.write(f"plug/{name}.sh", SCRIPT)
+    tables = [run(f'sh "${{CLAUDE_PLUGIN_ROOT}}/{name}.sh"')["hooks"] for name in ("one", "two")]
+    world.write("plug/.claude-plugin/plugin.json", {"name": "p", "hooks": tables})
+
+    async with hooks(world, world.base / "plug") as made:
+        before = (await made.fire(event(world))).blocked
+        world.write(f"plug/{edited}.sh", EVIL)
+        verdict = await made.fire(event(world))
+
+    assert len(made.hooks) == 2
+    assert (before, (world.project / "evil").exists()) == (False, False)
+    assert f"{edited}.sh` has changed since it was trusted" in str(verdict.outcomes)
 
 
 async def test_an_observer_that_changed_fails_without_blocking(world: World) -> None:

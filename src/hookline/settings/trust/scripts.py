@@ -43,6 +43,11 @@ class ExecutedFiles(msgspec.Struct, frozen=True):
     listings: tuple[code.Listing, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def __or__(self, other: ExecutedFiles) -> ExecutedFiles:
+        """What two hooks run that stand at the same place of two tables of one file."""
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return ExecutedFiles(*(tuple(dict.fromkeys(a + b)) for a, b in pairs))
+
 
 def files_run_by(
     action: Action, roots: Iterable[str], project_dir: str, env: Mapping[str, str] | None = None

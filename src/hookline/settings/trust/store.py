@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -55,39 +55,35 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 def items_of(loaded: LoadedSettings) -> tuple[Item, ...]:
     """Everything of these settings that a project or plugin brought and that takes effect."""
-    found: dict[str, Item] = {}
-    for file in (file for file in loaded.files if file.source.foreign and sensitive(file.raw)):
-        item = _item(file, loaded)
-        if before := found.get(item.path):  # two readings of one file (a plugin.json that holds several tables)
-            scripts = {one.path: one for one in (*before.scripts, *item.scripts)}
-            item = msgspec.structs.replace(
-                before, definitions=f"{before.definitions}\n{item.definitions}", runs=(*before.runs, *item.runs),
-                named={**before.named, **item.named}, sets=(*before.sets, *item.sets),
-                notes=(*before.notes, *item.notes), scripts=tuple(scripts[path] for path in sorted(scripts)),
-            )  # fmt: skip
-        found[item.path] = item
-    return tuple(found.values())
+    readings: dict[str, list[File]] = {}  # of one file there may be two: a plugin.json that holds several tables
+    for file in loaded.files:
+        if file.source.foreign and sensitive(file.raw):
+            readings.setdefault(file.source.path, []).append(file)
+    return tuple(_item(files, loaded) for files in readings.values())
 
 
-def _item(file: File, loaded: LoadedSettings) -> Item:
-    source = file.source
-    hooks = parse_hooks(file.raw.get("hooks", {}), source).hooks
-    kept = sensitive(file.raw)
-    runs = hooks if loaded.switches.allows(source) else ()
-    project = str(loaded.places.project_dir)
-    roots = (source.root, project)
-    named = {hook.source: files_run_by(hook.action, roots, project, loaded.env) for hook in hooks}
-    named = _same_listings(named | {name: files_run_by(action, roots, project) for name, action in _servers(file)})
+def _item(files: Sequence[File], loaded: LoadedSettings) -> Item:
+    source, project = files[0].source, str(loaded.places.project_dir)
+    roots, runs = (source.root, project), list[Hook]()
+    named: dict[str, ExecutedFiles] = {}
+    for file in files:
+        hooks = parse_hooks(file.raw.get("hooks", {}), file.source).hooks
+        runs += hooks if loaded.switches.allows(file.source) else ()
+        actions = [(hook.source, hook.action, loaded.env) for hook in hooks]
+        for name, action, env in (*actions, *((name, action, {}) for name, action in _servers(file))):
+            named[name] = named.get(name, ExecutedFiles()) | files_run_by(action, roots, project, env)
+    named = _same_listings(named)
     paths = sorted({path for one in named.values() for path in one.files})
     found = [script for path in paths if (script := read_script(path)) is not None]
     listings = sorted({one for each in named.values() for one in each.listings}, key=lambda one: one.folder)
+    kept = [sensitive(file.raw) for file in files]
     return Item(
         path=source.path,
         label=source.label,
         root=source.root,
-        definitions=pretty(kept),
+        definitions="\n".join(map(pretty, kept)),
         runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
-        sets=tuple(stated(kept)),
+        sets=tuple(line for one in kept for line in stated(one)),
         notes=tuple(dict.fromkeys(note for one in named.values() for note in one.notes)),
         scripts=(*found, *(one.read() for one in listings)),
         named=named,
