@@ -273,10 +273,10 @@ def _hooks(
 def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:
     """Every path whose change may change the result: the files, and the folders new ones may appear in."""
     folder = where.project_dir / ".claude"
-    roots = dict.fromkeys([where.config_dir, folder, *(Path(f.source.root) for f in files if f.source.plugin)])
-    manifests = [root / ".claude-plugin" / "plugin.json" for root in roots if root not in (where.config_dir, folder)]
+    plugins = dict.fromkeys(Path(file.source.root) for file in files if file.source.plugin)
+    manifests = [root / ".claude-plugin" / "plugin.json" for root in plugins]
     parents = [Path(file.source.path).parent for file in files if file.source.kind in HEADERS]
-    folders = [root / name for root in roots for name in ("agents", "skills", "commands")]
+    folders = [root / f"{kind}s" for root in (where.config_dir, folder, *plugins) for kind in HEADERS]
     paths = [*(Path(f.source.path) for f in files if f.source.path), *manifests, *folders, *parents]
     return tuple(dict.fromkeys(map(str, paths)))
 

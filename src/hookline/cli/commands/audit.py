@@ -169,10 +169,9 @@ def _cut(text: str, room: int | None) -> str:
 def _why(entry: Mapping[str, Any]) -> str:
     if entry.get("event") == "AuditGap":
         return f" {entry.get('missing')} records are missing here: they could not be written"
-    by = f" by {entry['by']}" if entry.get("by") else ""
     reasons = entry.get("reasons") or [entry[word] for word in ("error", "problem") if entry.get(word)]
     why = f": {'; '.join(map(str, reasons))}" if reasons else ""
-    return f"{by}{why}"
+    return f" by {entry['by']}{why}" if entry.get("by") else why
 
 
 def _about(entry: Mapping[str, Any]) -> str:
@@ -189,12 +188,11 @@ def _report(args: argparse.Namespace) -> int:
 
     from hookline.records.console.report import report
 
-    job = replay_job(args)
-    if job is not None:
+    if job := replay_job(args):
         job.run()
     text = report(
         logs(args.files), key=key_in(args.key_file), configured=configured(args), most=args.most,
-        replay=None if job is None else job.state(), within=(args.since, args.until),
+        replay=job.state() if job else None, within=(args.since, args.until),
     )  # fmt: skip
     if args.output == "-":
         sys.stdout.buffer.write(text.encode())

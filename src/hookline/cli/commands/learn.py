@@ -112,17 +112,14 @@ def _told(name: str, piece: Any) -> str:
         return _FOLDERS[name].format(paint(one_line(piece), "bold"))
     seen = paint(f"  seen {piece.seen:,} times, last {piece.last or 'at an unknown time'}", "dim")
     if isinstance(piece, ToolRule):
-        given = one_line(", ".join(piece.folders or piece.hosts or piece.inputs), 200)
-        return f"{paint(one_line(piece.tool), 'bold')} {given}{seen}"
+        on = one_line(", ".join(piece.folders or piece.hosts or piece.inputs), 200)
+        return f"{paint(one_line(piece.tool), 'bold')} {on}{seen}"
     assert isinstance(piece, CommandRule)
     if piece.exact:
         return f"exactly {', '.join(f'`{one_line(text, 80)}`' for text in piece.exact)}{seen}"
-    parts = [
-        f"with {', '.join(piece.options)}" if piece.options else "",
-        f"given {', '.join(piece.words)}" if piece.words else "",
-        f"on paths in {', '.join(piece.folders)}" if piece.folders else "",
-    ]
-    return f"{paint(one_line(piece.run), 'bold')} {one_line('; '.join(filter(None, parts)), 300)}{seen}"
+    given = (("with", piece.options), ("given", piece.words), ("on paths in", piece.folders))
+    parts = [f"{said} {', '.join(words)}" for said, words in given if words]
+    return f"{paint(one_line(piece.run), 'bold')} {one_line('; '.join(parts), 300)}{seen}"
 
 
 def _toml(policy: LearnedPolicy) -> Iterator[str]:
