@@ -16,47 +16,39 @@ from hookline.errors import EventError
 CHANGES_FOLDER = frozenset({"cd", "pushd", "popd", "chdir"})
 
 
-class Folders:
-    """Where the line may be: every folder it may have changed to, and the one it surely has after `cd x &&`."""
-
-    def __init__(self) -> None:
-        self.possible: dict[tuple[int, ...], list[str]] = {(): [""]}
-        self.sure: dict[tuple[int, ...], list[str]] = {(): [""]}
-
-    def of(self, command: SimpleCommand) -> list[str]:
-        """The folders that the command may run in; an empty list means that it cannot be told."""
-        scope = command.scope
-        if scope not in self.possible:
-            outer = next(scope[:end] for end in range(len(scope), -1, -1) if scope[:end] in self.possible)
-            self.possible[scope], self.sure[scope] = self.possible[outer], self.sure[outer]
-        elif command.after != "&&":
-            self.sure[scope] = self.possible[scope]
-        return self.sure[scope]
-
-    def change(self, command: SimpleCommand, folders: list[str]) -> None:
-        """Follow a `cd`."""
-        words = [word for word in command.words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word)]
-        target = words[0] if words else "~"
-        lost = command.dynamic or command.loops or command.name == "popd" or target[:1] in ("-", "+") or not folders
-        after = [] if lost or len(folders) > 16 else [join(folder, target) for folder in folders]
-        known = self.possible[command.scope]
-        self.sure[command.scope] = after
-        self.possible[command.scope] = list(dict.fromkeys([*known, *after])) if after and known else []
-
-
 def join(folder: str, path: str) -> str:
     """A path seen from a folder."""
     return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
 
 
 def placed(line: ShellLine) -> Iterator[tuple[SimpleCommand, list[str]]]:
-    """Every command of a line with the folders it may run in, relative to where the line starts; none: unknown."""
-    folders = Folders()
+    """Every command of a line with the folders it may run in, relative to where the line starts; none: unknown.
+
+    Those are all that the line may have changed to, or the one that it surely has after `cd x &&`.
+    """
+    possible: dict[tuple[int, ...], list[str]] = {(): [""]}
+    sure = possible.copy()
     for command in line.commands:
-        bases = folders.of(command)
-        yield command, bases
+        scope = command.scope
+        if scope not in possible:
+            outer = next(scope[:end] for end in range(len(scope), -1, -1) if scope[:end] in possible)
+            possible[scope], sure[scope] = possible[outer], sure[outer]
+        elif command.after != "&&":
+            sure[scope] = possible[scope]
+        folders = sure[scope]
+        yield command, folders
         if command.name in CHANGES_FOLDER:
-            folders.change(command, bases)
+            known, after = possible[scope], _entered(command, folders)
+            sure[scope] = after
+            possible[scope] = list(dict.fromkeys([*known, *after])) if after and known else []
+
+
+def _entered(command: SimpleCommand, folders: list[str]) -> list[str]:
+    """Where a `cd` leads from these folders; nowhere that is known, perhaps."""
+    words = [word for word in command.words[1:] if not re.fullmatch(r"-[LPe@n]+|--", word)]
+    target = words[0] if words else "~"
+    lost = command.dynamic or command.loops or command.name == "popd" or target[:1] in ("-", "+")
+    return [] if lost or len(folders) > 16 else [join(folder, target) for folder in folders]
 
 
 NAMES = frozenset({"apply_patch", "applypatch"})
@@ -112,27 +104,15 @@ class Writes(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()  # code in other languages and scripts, which may write as well
 
 
-class _Links:
-    """The links that a line makes before it writes through them."""
-
-    def __init__(self) -> None:
-        self._leads: dict[str, str] = {}
-
-    def make(self, command: SimpleCommand, folders: list[str]) -> None:
-        if command.name != "ln":
-            return
-        words = arguments(command)
-        if len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
-            return
-        source, name = words.given
-        inside = f"{name.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}"
-        for link in (join(folder, one) for folder in folders for one in (name, inside)):
-            self._leads[_short(link)] = join(link.rpartition("/")[0], source)
-
-    def through(self, target: str) -> list[str]:
-        """Where a target leads by way of those links."""
-        short = _short(target)
-        return [lead + short[len(link) :] for link, lead in self._leads.items() if inside(short, link)]
+def _links(command: SimpleCommand, folders: list[str]) -> dict[str, str]:
+    """The symbolic links that a command makes, and where each leads."""
+    words = arguments(command) if command.name == "ln" else None
+    if words is None or len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
+        return {}
+    source, name = words.given
+    inside = f"{name.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}"
+    links = [join(folder, one) for folder in folders for one in (name, inside)]
+    return {_short(link): join(link.rpartition("/")[0], source) for link in links}
 
 
 def _short(path: str) -> str:
@@ -141,7 +121,8 @@ def _short(path: str) -> str:
 
 def written(line: ShellLine) -> Writes:
     """The files that a parsed line writes."""
-    links, roots = _Links(), ["."]
+    links: dict[str, str] = {}  # that the line makes before it writes through them
+    roots = ["."]
     targets: dict[str, None] = {}
     unsure: dict[str, None] = dict.fromkeys((*line.undecidable, *line.code))
     for command, bases in placed(line):
@@ -156,8 +137,10 @@ def written(line: ShellLine) -> Writes:
             else:
                 paths = dict.fromkeys(join(base, target) for base in bases or [""])
                 targets.update(paths)
-                targets.update(dict.fromkeys(lead for path in paths for lead in links.through(path)))
-        links.make(command, bases)
+                for short in map(_short, paths):
+                    through = (lead + short[len(link) :] for link, lead in links.items() if inside(short, link))
+                    targets.update(dict.fromkeys(through))
+        links |= _links(command, bases)
         if command.name in ("env", "sudo", "systemd-run") and value_of(command, *_ELSEWHERE):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not HARMLESS.fullmatch(target))
