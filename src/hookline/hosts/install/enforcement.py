@@ -9,7 +9,7 @@ import dis
 import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
+from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR, isfunction
 from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -105,9 +105,10 @@ def _confinement(hook: Hook, host: Host, unconfined: str) -> Enforcement:
 
 def kinds(hook: Hook, event: str) -> set[str]:
     """The kinds of answer a hook may give to an event."""
-    spec, code = spec_of(event), _code(getattr(hook.action, "call", None))
+    call = getattr(hook.action, "call", None)
+    spec, code = spec_of(event), _code(call)
     known = {"stop", *spec.decisions, *(_FIELDS.get(name, name) for name in spec.fields)}
-    fitting = {_KINDS[name] for name in (_names(code) if code else ()) if name in _KINDS} & known
+    fitting = {_KINDS[name] for name in (_names(code) | _held(call) if code else ()) if name in _KINDS} & known
     if not fitting and _returns_nothing(code):
         return {OBSERVE}
     purposes = ("deny",) if spec.gate else ("keep_going", "context")
@@ -139,6 +140,12 @@ def _names(code: CodeType) -> set[str]:
     """Every name that a function's code uses, inner functions included."""
     inner = (one for one in code.co_consts if isinstance(one, CodeType))
     return set(code.co_names).union(*map(_names, inner))
+
+
+def _held(call: Any) -> set[str]:
+    """The names of the functions that a function or an object was made with: `ask` of a guard that asks in doubt."""
+    cells = [cell.cell_contents for cell in getattr(call, "__closure__", None) or ()]
+    return {one.__name__ for one in (*cells, *getattr(call, "__dict__", {}).values()) if isfunction(one)}
 
 
 _UNHEARD = {
