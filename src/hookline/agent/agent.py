@@ -60,7 +60,6 @@ class Agent(SessionConfig):
         state.jobs.on_done = partial(_command_finished, self.session)
         self._lent = agent_services(self.conversation)
         replace_services(self.session.hooks, Services(), self._lent)
-        self.finished: Result | None = None  # what the calls came to that the run before left to this one
         self.caught_up: asyncio.Event = asyncio.Event()  # set once those calls have been made, before the model goes on
         self.mirror: Mirror | None = None  # told every line that is written to a transcript, with its file
         self._started = self._ended = self._interrupted = False
@@ -106,10 +105,10 @@ class Agent(SessionConfig):
         self._turn.cancel()
         return True
 
-    async def start(self) -> None:
-        """Begin the session, unless it has begun: Setup, SessionStart, instructions, and what was left undone."""
+    async def start(self) -> Result | None:
+        """Begin the session, unless it has begun: Setup, SessionStart, instructions; what calls left undone came to."""
         if self._started:
-            return
+            return None
         self._started = True
         source = self.open()
         if self.setup:
@@ -119,10 +118,11 @@ class Agent(SessionConfig):
         if verdict.blocked:
             raise AgentError(f"a SessionStart hook refused the session: {verdict.reason or 'no reason given'}")
         await load_instructions(self.conversation)
-        await self._finish_deferred()
+        finished = await self._finish_deferred()
         first = verdict.reply.specific.initial_user_message if verdict.reply.specific else None
         if first:
             await self._guarded(_prompted(self.conversation, first))
+        return finished
 
     async def aclose(self, reason: str = "other") -> None:
         """End the session: SessionEnd fires, then everything the session started is ended. Safe to call twice."""
@@ -195,11 +195,11 @@ class Agent(SessionConfig):
         self.output.result(result)
         return result
 
-    async def _finish_deferred(self) -> None:
+    async def _finish_deferred(self) -> Result | None:
         """Make the calls that the run before left to this one, then let the model go on (FACTS.md §3, defer)."""
         if not self.left_undone():
             self.conversation.settle()
-            return
+            return None
         left = unanswered(self.conversation.messages)
 
         async def make_calls() -> TurnEnd:
@@ -209,7 +209,7 @@ class Agent(SessionConfig):
                 self.caught_up.set()
             return ending or await _prompted(self.conversation, hook_messages.CONTINUE)
 
-        self.finished = await self._guarded(make_calls())
+        return await self._guarded(make_calls())
 
     def open(self) -> str:
         """Open the session's file, or the one to go on with, unless it is open; why the session starts."""

@@ -146,10 +146,9 @@ class HostSession:
         if prompt is Wake.LEFTOVER:
             self.made.write_init_message()
             try:
-                await self.agent.start()
+                return await self.agent.start()
             finally:
                 self.agent.caught_up.set()
-            return self.agent.finished
         try:
             await self.agent.start()
         except TranscriptError as problem:  # it cannot be gone on with: the host reads why in a result
