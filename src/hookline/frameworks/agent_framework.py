@@ -99,13 +99,11 @@ async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[framework.AgentResp
     """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
     updates = aiter(stream)
     while True:
-        outer = run.enter()
         try:
-            update = await anext(updates, None)
+            with steps.inside(run):
+                update = await anext(updates, None)
         except framework.MiddlewareTermination:
             return
-        finally:
-            run.leave(outer)
         if update is None:
             return
         yield update

@@ -9,7 +9,7 @@ from typing import Any
 from hookline.core.engine.composition import OnAsk
 from hookline.core.engine.engine import Fires
 from hookline.frameworks import require, steps
-from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient, PendingCalls
+from hookline.frameworks.steps import AgentRun, HookClient, PendingCalls
 
 require("google-adk")
 
@@ -20,12 +20,6 @@ from google.genai import types
 log: logging.Logger = logging.getLogger("hookline.adapters")
 _FEEDBACK = "feedback of a hook, which keeps the agent going: "
 _CONTEXT = "hook_context"
-
-
-class _Invocation(HandoverRuns):
-    """One invocation, and the prompt that hooks judged."""
-
-    prompt: str | None = None
 
 
 class HooklinePlugin(BasePlugin):
@@ -40,36 +34,35 @@ class HooklinePlugin(BasePlugin):
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None, name: str = "hookline") -> None:
         super().__init__(name=name)
         self._asking = HookClient(hooks, on_ask)
-        self._invocations: dict[str, _Invocation] = {}
+        self._runs: dict[str, AgentRun] = {}  # of the first agents, by invocation
         self._calls = PendingCalls()  # by their context, which all callbacks of a call share
         self._last = _Last(self)
 
-    def _invocation(self, context: Any) -> _Invocation:
-        """The invocation a context belongs to; one that resumes begins without a message."""
-        found = self._invocations.get(context.invocation_id)
-        if found is None:
-            run = self._asking.new_run(session_id=context.session.id)
-            found = self._invocations[context.invocation_id] = _Invocation(run)
+    def _first_run(self, context: Any) -> AgentRun:
+        """The first run of the invocation a context belongs to; one that resumes begins without a message."""
+        run = self._runs.get(context.invocation_id)
+        if run is None:
+            run = self._runs[context.invocation_id] = self._asking.new_run(session_id=context.session.id)
             task = asyncio.current_task()
             if task is not None:  # ADK tells plugins nothing of a run that is cancelled
                 task.add_done_callback(partial(self._left, context.invocation_id))
-        return found
+        return run
 
     def _run_of(self, context: Any) -> AgentRun:
-        return self._invocation(context).run_of(context.agent_name)
+        return self._first_run(context).run_of(context.agent_name)
 
     def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
         """The task of an invocation is over; what has not ended by then was cancelled."""
-        invocation = self._pop(invocation_id)
-        if invocation is not None:
-            invocation.run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
+        run = self._pop(invocation_id)
+        if run is not None:
+            run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
 
-    def _pop(self, invocation_id: str) -> _Invocation | None:
-        """Forget an invocation that is over, and return it."""
-        invocation = self._invocations.pop(invocation_id, None)
-        if invocation is not None:
-            self._calls.forget([invocation.run, *invocation.agents.values()])
-        return invocation
+    def _pop(self, invocation_id: str) -> AgentRun | None:
+        """Forget an invocation that is over, and return its first run."""
+        run = self._runs.pop(invocation_id, None)
+        if run is not None:
+            self._calls.forget([run, *run.agents.values()])
+        return run
 
     def _take_places(self, plugins: list[BasePlugin]) -> None:
         """First of all plugins, since one that answers keeps the others from hearing, and last before a tool runs."""
@@ -80,27 +73,25 @@ class HooklinePlugin(BasePlugin):
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation = self._invocation(invocation_context)
-        if not await self._admit(invocation, invocation_context, user_message):
+        run = self._first_run(invocation_context)
+        if not await self._admit(run, invocation_context, user_message):
             return _content("user", "(a prompt that was refused)")  # it must not reach the model in a later run either
-        notes = invocation.run.pop_notes()
+        notes = run.pop_notes()
         if not notes:
             return None
-        invocation.prompt = f"{invocation.prompt}\n{notes}"
+        run.prompt = f"{run.prompt}\n{notes}"
         return types.Content(role=user_message.role, parts=[*(user_message.parts or ()), types.Part(text=notes)])
 
-    async def _admit(self, invocation: _Invocation, context: Any, message: types.Content) -> bool:
-        run, invocation.prompt = invocation.run, _text(message)
+    async def _admit(self, run: AgentRun, context: Any, message: types.Content) -> bool:
         run.agent_type = getattr(context.agent, "name", None)
-        return await run.begin(invocation.prompt, resumed=bool(context.session.events))
+        return await run.begin(_text(message), resumed=bool(context.session.events))
 
     async def before_run_callback(self, *, invocation_context: Any) -> types.Content | None:
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
         self._take_places(invocation_context.plugin_manager.plugins)
-        invocation, message = self._invocation(invocation_context), invocation_context.user_content
-        run = invocation.run
-        if run.stopped is None and message is not None and _text(message) != invocation.prompt:
-            await self._admit(invocation, invocation_context, message)
+        run, message = self._first_run(invocation_context), invocation_context.user_content
+        if run.stopped is None and message is not None and _text(message) != run.prompt:
+            await self._admit(run, invocation_context, message)
         return None if run.stopped is None else _content("model", run.stopped)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
@@ -110,30 +101,30 @@ class HooklinePlugin(BasePlugin):
         await self._end(invocation_context, error)
 
     async def _end(self, context: Any, error: Exception | None) -> None:
-        invocation = self._pop(context.invocation_id)
-        if invocation is not None:
-            await invocation.run.end(error)
+        run = self._pop(context.invocation_id)
+        if run is not None:
+            await run.end(error)
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""
-        invocation = self._invocation(callback_context)
-        if not invocation.agents:
-            invocation.agents[agent.name] = invocation.run
-            invocation.run.agent_type = agent.name
-        if invocation.run_of(agent.name) is not invocation.run or agent.name in invocation.agents:
+        first = self._first_run(callback_context)
+        if not first.agents:
+            first.agents[agent.name] = first
+            first.agent_type = agent.name
+        if agent.name in first.agents:
             return None
-        run = invocation.agents[agent.name] = AgentRun(self._asking, agent=agent.name, parent=invocation.run)
+        run = first.agents[agent.name] = AgentRun(self._asking, agent=agent.name, parent=first)
         return None if await run.begin("") else _content("model", run.stopped or "")
 
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
-        invocation = self._invocation(callback_context)
-        run = invocation.run_of(agent.name)
-        stops = agent.name in invocation.agents and not run.finished and sys.exception() is None
+        first = self._first_run(callback_context)
+        run = first.run_of(agent.name)
+        stops = agent.name in first.agents and not run.finished and sys.exception() is None
         if stops and await run.finish(None) is not None:
             log.warning("a hook wants `%s` to keep going, for which ADK has no way here", agent.name)
-        if run is not invocation.run:
-            invocation.agents.pop(agent.name, None)
+        if run is not first:
+            first.agents.pop(agent.name, None)
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
         """Tell the model what hooks had to say, or answer in its place when one of them ended the run."""
@@ -175,9 +166,7 @@ class HooklinePlugin(BasePlugin):
         self._calls.enter(tool_context, call)
         return None
 
-    async def after_tool_callback(
-        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
-    ) -> dict[str, Any] | None:
+    async def after_tool_callback(self, *, tool: Any, tool_context: Any, result: Any, **more: Any) -> Any:
         """What hooks make of a result; a refusal, which ADK shows here too, is not a result."""
         call = self._calls.leave(tool_context)
         if call is None:
@@ -193,12 +182,9 @@ class HooklinePlugin(BasePlugin):
         body = value if isinstance(value, dict) else {"result": value}  # a function response is always an object
         return {**body, _CONTEXT: "\n\n".join(said.notes)} if said.notes else body
 
-    async def on_tool_error_callback(
-        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
-    ) -> dict[str, Any] | None:
+    async def on_tool_error_callback(self, *, tool_context: Any, error: Exception, **more: Any) -> None:
         if call := self._calls.leave(tool_context):
             await call.raised(error)
-        return None
 
 
 class _Last(BasePlugin):

@@ -12,7 +12,7 @@ from hookline.core.engine.engine import Fires
 from hookline.errors import HookError, RunRefused, RunStopped
 from hookline.frameworks import require, steps
 from hookline.frameworks._openai_model import GuardedModel, ends_with_run, requesting, watch_runs
-from hookline.frameworks.steps import AgentRun, HandoverRuns, HookClient
+from hookline.frameworks.steps import AgentRun, HookClient
 
 require("openai-agents")
 
@@ -52,7 +52,7 @@ class _Guard:
         self.asking = asking
         self._gate: Any = agents.InputGuardrail(guardrail_function=self._admit, name="hookline", run_in_parallel=False)
         self._copies: dict[int, tuple[Any, Any]] = {}
-        self._records: dict[tuple[int, int], HandoverRuns] = {}
+        self._runs: dict[tuple[int, int], AgentRun] = {}
 
     def agent(self, agent: agents.Agent[Any]) -> Any:
         """The guarded copy of an agent; agents may hand off to each other in a circle."""
@@ -128,7 +128,7 @@ class _Guard:
         setattr(made, _GUARDS, (self, *getattr(original, _GUARDS, ())))
         return made
 
-    def record(self, context: Any) -> HandoverRuns:
+    def first_run(self, context: Any) -> AgentRun:
         """The run a context belongs to.
 
         All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
@@ -136,23 +136,21 @@ class _Guard:
         """
         outer = steps.current_run(self.asking.hooks)
         key = (id(context.usage), id(outer) if outer is not None else 0)
-        found = self._records.get(key)
+        found = self._runs.get(key)
         if found is None:
             trace = agents.get_current_trace()
-            found = HandoverRuns(self.asking.new_run(session_id=getattr(trace, "group_id", None)))
-            self._records[key] = found
-            ends_with_run(found.run)
-            weakref.finalize(context.usage, self._records.pop, key, None)
+            found = self._runs[key] = self.asking.new_run(session_id=getattr(trace, "group_id", None))
+            ends_with_run(found)
+            weakref.finalize(context.usage, self._runs.pop, key, None)
         return found
 
     async def _admit(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
         """The prompt reaches the model only if hooks let it."""
-        record = self.record(context)
-        run = record.run
+        run = self.first_run(context)
         if run.open:
             return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
         run.agent_type = agent.name
-        record.agents[agent.name] = run
+        run.agents[agent.name] = run
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input
         said = [isinstance(item, dict) and item.get("role") == "user" for item in items]
         since = next((at for at in range(len(items), 0, -1) if not said[at - 1]), 0)  # where the model last spoke
@@ -164,33 +162,33 @@ class _Guard:
 
     async def started(self, context: Any, agent: Any) -> None:
         """An agent takes over: one that was handed off to is a subagent."""
-        record = self.record(context)
-        if not record.agents:
-            record.agents[agent.name] = record.run
-        if agent.name in record.agents:
+        first = self.first_run(context)
+        if not first.agents:
+            first.agents[agent.name] = first
+        if agent.name in first.agents:
             return
-        run = record.agents[agent.name] = AgentRun(self.asking, agent=agent.name, parent=record.run)
+        run = first.agents[agent.name] = AgentRun(self.asking, agent=agent.name, parent=first)
         if not await run.begin(""):
             raise RunRefused(run.stopped or "")
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
-        record = self.record(context)
-        run = record.run_of(agent.name)
+        first = self.first_run(context)
+        run = first.run_of(agent.name)
         if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
             feedback = await run.finish(steps.text_of(steps.plain(output)))
             if feedback is not None:
                 log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
-        await record.run.end()
+        await first.end()
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
-        run = self.record(context).run_of(agent.name)
+        run = self.first_run(context).run_of(agent.name)
         if run.stopped is not None and _by_name(agent):
             raise RunStopped(run.stopped)
         return run
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
-        run = self.record(context).run_of(context.agent.name if context.agent is not None else "")
+        run = self.first_run(context).run_of(context.agent.name if context.agent is not None else "")
         call = await run.judge(context.tool_name, _arguments(raw), context.tool_call_id)
         if call.refused is not None:
             return call.refused

@@ -93,9 +93,7 @@ class HooklineCapability(AbstractCapability[Any]):
         feedback = await self._run.finish(steps.text_of(steps.plain(result.data.output)))
         return result if feedback is None else ModelRequestNode(request=ModelRequest(parts=[UserPromptPart(feedback)]))
 
-    async def wrap_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, handler: Any
-    ) -> Any:
+    async def wrap_tool_execute(self, ctx: Any, *, call: ToolCallPart, args: Any, handler: Any, **more: Any) -> Any:
         return await self._around(call.tool_call_id, handler, args)
 
     async def _around(self, use_id: str, handler: Any, given: Any) -> Any:
@@ -114,18 +112,14 @@ class HooklineCapability(AbstractCapability[Any]):
         if call is not None:
             await call.raised(error)
 
-    async def before_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: dict[str, Any]
-    ) -> dict[str, Any]:
+    async def before_tool_execute(self, ctx: RunContext[Any], *, call: ToolCallPart, args: Any, **more: Any) -> Any:
         judged = await self._run.judge(call.tool_name, args, call.tool_call_id)
         if judged.refused is not None:
             raise exceptions.SkipToolExecution(judged.refused)
         self._judged[call.tool_call_id] = judged
         return _validated(ctx, judged) if judged.rewritten else args
 
-    async def after_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, result: Any
-    ) -> Any:
+    async def after_tool_execute(self, ctx: Any, *, call: ToolCallPart, result: Any, **more: Any) -> Any:
         judged = self._judged.get(call.tool_call_id)
         if judged is None:
             return result
@@ -140,9 +134,7 @@ class HooklineCapability(AbstractCapability[Any]):
             self._run.notes += said.notes
         return replace(result, return_value=own) if isinstance(result, ToolReturn) else own
 
-    async def on_tool_execute_error(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any, error: Exception
-    ) -> Any:
+    async def on_tool_execute_error(self, ctx: Any, *, call: ToolCallPart, error: Exception, **more: Any) -> Any:
         await self._failed(call.tool_call_id, error)
         raise error
 
@@ -177,9 +169,7 @@ class HooklineCapability(AbstractCapability[Any]):
         self._run.notes += said.notes
         return said.output if said.replaces else output
 
-    async def on_output_process_error(
-        self, ctx: RunContext[Any], *, output_context: Any, output: Any, error: Exception
-    ) -> Any:
+    async def on_output_process_error(self, ctx: Any, *, output_context: Any, error: Exception, **more: Any) -> Any:
         await self._failed(_output_id(output_context), error)
         raise error
 

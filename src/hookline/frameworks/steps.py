@@ -179,12 +179,14 @@ class AgentRun:
         self.agent_id: str | None = uuid4().hex[:16] if parent else None
         self.agent_type = agent
         self.prompt_id: str = parent.prompt_id if parent else str(uuid4())
+        self.prompt = ""  # as hooks judged it
         self.notes: list[str] = []
         self.stopped: str | None = None
         self.refused = False
         self.continued = 0
         self.open = False
         self.finished = False  # whether hooks have heard that the agent wants to stop
+        self.agents: dict[str, AgentRun] = {}  # this one, and those that it hands over to, by name
         self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
 
     @property
@@ -194,6 +196,10 @@ class AgentRun:
             "session_id": self.session_id, "cwd": self.cwd, "prompt_id": self.prompt_id,
             "agent_id": self.agent_id, "agent_type": self.agent_type,
         }  # fmt: skip
+
+    def run_of(self, agent: str) -> "AgentRun":
+        """The run of an agent that this one handed over to; itself if it has none of its own."""
+        return self.agents.get(agent, self)
 
     def pop_notes(self) -> str:
         """What hooks want the model to know, once."""
@@ -234,7 +240,8 @@ class AgentRun:
         source = "resume" if resumed else "startup"
         if not has_begun and not await self._admitted("The session", events.SessionStart, source=source, model=model):
             return False
-        return await self._admitted("The prompt", events.UserPromptSubmit, prompt=text_of(prompt))
+        self.prompt = text_of(prompt)
+        return await self._admitted("The prompt", events.UserPromptSubmit, prompt=self.prompt)
 
     async def _admitted(self, what: str, kind: type[events.Event], **fields: Any) -> bool:
         verdict = await self.fire(kind, **fields)
@@ -379,18 +386,6 @@ class ToolCall(msgspec.Struct):
     def fail(self, error: BaseException | str) -> str:
         """`afail`, for a loop that cannot await."""
         return done(self.afail(error))
-
-
-class HandoverRuns:
-    """The run of the first agent, and those of the agents that it hands over to."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self.run = run
-        self.agents: dict[str, AgentRun] = {}
-
-    def run_of(self, agent: str) -> AgentRun:
-        """The run of an agent; the first one's if it has none of its own."""
-        return self.agents.get(agent, self.run)
 
 
 class PendingCalls:

@@ -81,11 +81,7 @@ class Guardian:
         self, hooks: Fires, keys: Mapping[str, bytes], database: str | Path = ":memory:", *, governed: str = "",
         asks: bool = False, modifies: bool = True, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
-        self.hooks: Fires = hooks
-        self.keys: Mapping[str, bytes] = keys
-        self.asks: bool = asks
-        self.modifies: bool = modifies
-        self.clock: Callable[[], float] = clock
+        self.hooks, self.keys, self.asks, self.modifies, self.clock = hooks, keys, asks, modifies, clock
         self._governed = re.compile(governed) if governed else None
         self._lock = threading.Lock()
         self.db: sqlite3.Connection = sqlite3.connect(database, check_same_thread=False, isolation_level=None)
@@ -285,9 +281,6 @@ def _about(verdict: Verdict) -> Object:
     return said
 
 
-# -- ACS's steps as our events -----------------------------------------------------------------------------------------
-
-
 class Refused(Exception):
     """A request that is not judged at all."""
 
@@ -313,9 +306,8 @@ def _call(who: Object, params: Object, payload: Object, *, server: str = "") -> 
     if not name:
         raise Refused(-32602, "a call of a tool without a name cannot be judged")
     values = {key: one.get("value", one) if isinstance(one, dict) else one for key, one in given.items()}
-    return events.PreToolUse(
-        **who, tool_name=f"mcp__{server}__{name}" if server else name, tool_input=values, tool_use_id=use
-    )
+    tool = f"mcp__{server}__{name}" if server else name
+    return events.PreToolUse(**who, tool_name=tool, tool_input=values, tool_use_id=use)
 
 
 def _result(who: Object, params: Object, payload: Object) -> events.Event:
@@ -343,9 +335,7 @@ STEPS: dict[str, Callable[[Object, Object, Object], events.Event]] = {
     "steps/toolCallResult": _result,
     "steps/agentResponse": lambda who, _, payload: events.PreOutput(**who, text=_text(payload.get("content"))),
     "steps/preCompact": lambda who, _, __: events.PreCompact(**who),
-    "steps/postCompact": lambda who, _, payload: events.PostCompact(
-        **who, compact_summary=str(payload.get("summary", ""))
-    ),
+    "steps/postCompact": lambda who, _, said: events.PostCompact(**who, compact_summary=str(said.get("summary", ""))),
     "steps/subagentStart": lambda who, _, payload: events.SubagentStart(**_of_subagent(who, payload)),
     "steps/subagentStop": lambda who, _, payload: events.SubagentStop(**_of_subagent(who, payload)),
 }

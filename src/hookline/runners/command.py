@@ -44,10 +44,10 @@ class CommandRunner:
             from hookline.runners.warm import WarmPython, enabled
 
             self.warm = WarmPython() if enabled(warm) else None
-        self._limit = limit
+        self.limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
         self._kept: list[object] = []
-        self._environments = Environments()
+        self.environments = Environments()
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult | Reply:
         """Run the command once; cancelling this ends everything it started."""
@@ -69,7 +69,7 @@ class CommandRunner:
                 raise HookFailed(f"names `{named}`, and no plugin brought this hook; write the path itself")
         if action.persistent:
             return await self._asked(hook, action, event, ctx)
-        one = _CommandRun(hook, event, ctx, limit=self._limit, warm=self.warm, environments=self._environments)
+        one = _CommandRun(self, hook, event, ctx)
         if action.asynchronous and isinstance(event, SessionEnd):
             return await one.outlive()
         wakes = action.async_rewake and ctx.can_wake  # there is an agent to be woken
@@ -105,13 +105,9 @@ class CommandRunner:
 class _CommandRun:
     """One run of one command."""
 
-    def __init__(
-        self, hook: Hook, event: Event, ctx: Context, *, limit: int, warm: WarmPython | None, environments: Environments
-    ) -> None:
+    def __init__(self, runner: CommandRunner, hook: Hook, event: Event, ctx: Context) -> None:
         assert isinstance(hook.action, Command)
-        self.hook, self.action, self.event, self.ctx = hook, hook.action, event, ctx
-        self.limit, self.launch = limit, warm.launch if warm is not None else spawn
-        self.environments = environments
+        self.runner, self.hook, self.action, self.event, self.ctx = runner, hook, hook.action, event, ctx
         self.process: Process | None = None
         self.check_again: Callable[[], None] = lambda: None
         self.kept: object = None
@@ -168,8 +164,9 @@ class _CommandRun:
             self.check_again = _check_seal(self.action, self.event)
             spec, self.kept = _with_hashed_script(spec, self.action, self.event)
             try:
+                launch = spawn if self.runner.warm is None else self.runner.warm.launch
                 self.process = await start_process(
-                    spec, limit=self.limit, on_output=self._printed, launch=self.launch, slot=slot
+                    spec, limit=self.runner.limit, on_output=self._printed, launch=launch, slot=slot
                 )
             except (OSError, ValueError) as error:
                 raise not_started(spec, error) from None
@@ -179,7 +176,7 @@ class _CommandRun:
         return ProcessSpec(
             argv=argv_of(self.action, self.ctx),
             cwd=self.event.cwd or None,
-            env=self.environments.of(self.hook, self.event, self.ctx, env_file),
+            env=self.runner.environments.of(self.hook, self.event, self.ctx, env_file),
             stdin=dialect(self.action.dialect).encode_event(self.event) + b"\n",
         )
 
@@ -205,7 +202,7 @@ class _CommandRun:
 
     def _answer(self, finished: ProcessResult) -> RunnerResult:
         late = bool(self.skip) or self.hook.background or self.action.asynchronous
-        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.limit, late=late)
+        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.runner.limit, late=late)
 
 
 def _check_seal(action: Command, event: Event) -> Callable[[], None]:

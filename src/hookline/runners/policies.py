@@ -210,6 +210,7 @@ _HEAD = re.compile(r"^(?P<indent>[ \t]*)(?:default\s+)?(?P<name>[A-Za-z_]\w*)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*(?:\.\w+)+)\s*\(")
 _NOT_RULES = frozenset({"package", "import", "else", "default", "not", "some", "every", "input", "data"})
 _ANSWERS: dict[str, Callable[[str], Reply]] = {"deny": deny, "ask": ask, "context": context}
+_READ = " or ".join(f"`{name}`" for name in _ANSWERS)
 
 
 class _RegoPolicies:
@@ -227,7 +228,7 @@ class _RegoPolicies:
             except regopy.RegoError as problem:
                 raise HookFailed(f"cannot parse `{name}`: {_problem(problem)}") from None
         self._turn = Lock()
-        self.packages = packages_that_answer(files, tuple(_ANSWERS), self.interpreter.is_builtin)
+        self.packages = packages_that_answer(files, self.interpreter.is_builtin)
 
     def ask(self, event: Any) -> Reply:
         """What all packages say to an event; one question at a time."""
@@ -298,9 +299,7 @@ def _problem(problem: Exception) -> str:
 # -- what the modules define, read from their text: of rules that are undefined for an event the interpreter is silent -
 
 
-def packages_that_answer(
-    files: Mapping[str, str], answers: tuple[str, ...], is_builtin: Callable[[str], bool]
-) -> tuple[str, ...]:
+def packages_that_answer(files: Mapping[str, str], is_builtin: Callable[[str], bool]) -> tuple[str, ...]:
     """The packages with a rule that is read; one that has none, and that no other module uses, is a `HookFailed`."""
     codes: dict[str, str] = {}
     for name, text in files.items():
@@ -310,24 +309,22 @@ def packages_that_answer(
         code = _TOKENS.sub(lambda token: '""' if token["text"] else "", dedent(text))
         _check_calls(name, code, is_builtin)
         codes[found[1]] = codes.get(found[1], "") + code + "\n"
-    answering = tuple(package for package, code in codes.items() if {*_heads(code, indented=True)} & {*answers})
+    answering = tuple(package for package, code in codes.items() if {*_heads(code, indented=True)} & {*_ANSWERS})
     for package, code in codes.items():
         others = "\n".join(other for name, other in codes.items() if name != package)
         if package not in answering and not _uses(others, f"data.{package}"):
-            raise HookFailed(f"package `{package}` has none of the rules that are read; define {_listed(answers)}")
-        _check_unused(package, code, others, answers, is_builtin)
+            raise HookFailed(f"package `{package}` has none of the rules that are read; define {_READ}")
+        _check_unused(package, code, others, is_builtin)
     return answering
 
 
-def _check_unused(
-    package: str, code: str, others: str, answers: tuple[str, ...], is_builtin: Callable[[str], bool]
-) -> None:
+def _check_unused(package: str, code: str, others: str, is_builtin: Callable[[str], bool]) -> None:
     """A rule that nothing reads is a mistake: a misspelt `deny`, or an `allow` that would be ignored."""
-    for name in sorted({*_heads(code)} - {*answers}):
+    for name in sorted({*_heads(code)} - {*_ANSWERS}):
         uses = sum(1 for _ in re.finditer(rf"\b{name}\b", code)) - sum(head == name for head in _heads(code))
         read = uses or is_builtin(name) or name.startswith("test_") or _uses(others, name)
         if not read:
-            advice = did_you_mean(name, answers) or f"; what is read is {_listed(answers)}"
+            advice = did_you_mean(name, _ANSWERS) or f"; what is read is {_READ}"
             raise HookFailed(f"package `{package}`: nothing reads the rule `{name}`{advice}")
 
 
@@ -352,7 +349,3 @@ def _heads(code: str, *, indented: bool = False) -> Iterator[str]:
 
 def _uses(code: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}(?!\w)", code) is not None
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return " or ".join(f"`{name}`" for name in names)

@@ -80,9 +80,8 @@ def understand(answer: str | Mapping[str, Any]) -> PromptAnswer:
             return msgspec.json.decode(_FENCE.sub(r"\1", answer.strip()), type=PromptAnswer)
         return msgspec.convert(answer, PromptAnswer)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
-        raise HookFailed(
-            f"got an answer from its model that is not `{{ok, reason}}`: {problem}", stdout=str(answer)
-        ) from None
+        why = f"got an answer from its model that is not `{{ok, reason}}`: {problem}"
+        raise HookFailed(why, stdout=str(answer)) from None
 
 
 def consequence(answer: PromptAnswer, action: Prompt, event: Event) -> Reply:

@@ -40,7 +40,7 @@ async def cancel(made: Any, plugin: HooklinePlugin, reached: asyncio.Event) -> s
     task.cancel()
     await asyncio.wait([task])
     await asyncio.sleep(0)
-    left = plugin._invocations or plugin._calls._found
+    left = plugin._runs or plugin._calls._found
     return "cancelled" if task.cancelled() and not left else "went on"
 
 

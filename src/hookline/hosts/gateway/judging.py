@@ -154,9 +154,8 @@ class ServerQuestions:
             )  # fmt: skip
             return _in_users_place(reply)
         if message.get("method") == _SAMPLE:
-            reply = await self._judge(
-                events.PreModelCall, model=self._judge.server, messages=params.get("messages") or []
-            )
+            asked = params.get("messages") or []
+            reply = await self._judge(events.PreModelCall, model=self._judge.server, messages=asked)
             return reply.reason or "denied" if reply.decision is Decision.DENY else None
         return None
 
@@ -164,9 +163,8 @@ class ServerQuestions:
         """What the server gets instead of the client's answer; `None` if that is to stay."""
         if method == _ELICIT:
             given = {"action": str(value.get("action") or "cancel"), "content": value.get("content")}
-            return _in_users_place(
-                await self._judge(events.ElicitationResult, mcp_server_name=self._judge.server, **given)
-            )
+            reply = await self._judge(events.ElicitationResult, mcp_server_name=self._judge.server, **given)
+            return _in_users_place(reply)
         if method == _SAMPLE:
             content = value.get("content")
             text = str(content.get("text", "")) if isinstance(content, dict) else msgspec.json.encode(content).decode()

@@ -69,8 +69,8 @@ class Exchange:
 class ClientSession:
     """What a client has under way on a connection; `is_shared` if it is that of all stateless clients."""
 
-    def __init__(self, *, is_shared: bool) -> None:
-        self._is_shared = is_shared
+    def __init__(self, name: str, *, is_shared: bool) -> None:
+        self.name, self._is_shared = name, is_shared
         self.open: dict[Id, Exchange] = {}
         self.unasked: asyncio.Queue[Message] = asyncio.Queue(_MOST_UNASKED)
         self.gateway: asyncio.Future[Gateway]
@@ -194,9 +194,10 @@ class Listener:
             return _answer(wire.error(None, wire.PARSE_ERROR, one_line(str(problem))), 400)
         if why := _mismatch(message, request.headers):
             return _answer(wire.error(wire.id_of(message), wire.HEADER_MISMATCH, why), 400)
-        name, session = await self._session(message, request)
+        session = await self._session(message, request)
         if session is None:
-            return _refused(404 if name else 400, "no such session; initialize first")
+            named = request.headers.get("mcp-session-id")
+            return _refused(404 if named else 400, "no such session; initialize first")
         if not message.get("method") or wire.id_of(message) is None:
             await session.from_client(message)
             return Response(status_code=202)
@@ -204,11 +205,10 @@ class Listener:
         if exchange is None:
             why = f"a request with the id `{message['id']}` is under way"
             return _answer(wire.error(message["id"], wire.INVALID_REQUEST, why), 400)
-        headers = {"mcp-session-id": name} if message["method"] == "initialize" else {}
-        return await self._answered(session, exchange, request, headers)
+        return await self._answered(session, exchange, request)
 
-    async def _session(self, message: Message, request: Request) -> tuple[str, ClientSession | None]:
-        """The session that a message belongs to, and its name; one that initializes gets a new one."""
+    async def _session(self, message: Message, request: Request) -> ClientSession | None:
+        """The session that a message belongs to; one that initializes gets a new one."""
         headers, meta = request.headers, wire.meta_of(wire.params_of(message))
         version = meta.get(wire.VERSION) or headers.get("mcp-protocol-version", "")
         given = headers.get("mcp-session-id", "")
@@ -218,10 +218,10 @@ class Listener:
         elif message.get("method") == "initialize":
             given = os.urandom(16).hex()
         elif given not in self._sessions or given.startswith(" "):
-            return given, None
+            return None
         if given not in self._sessions:
             self._make_room()
-            session = self._sessions[given] = ClientSession(is_shared=is_shared)
+            session = self._sessions[given] = ClientSession(given, is_shared=is_shared)
             session.gateway = asyncio.ensure_future(self._connect(session.send, headers))
             try:
                 (await session.gateway).pump.add_done_callback(lambda _: self._end(given))
@@ -229,7 +229,7 @@ class Listener:
                 self._sessions.pop(given, None)
                 raise
         session = self._sessions[given] = self._sessions.pop(given)  # the latest is last
-        return given, session
+        return session
 
     def _make_room(self) -> None:
         if len(self._sessions) < _MOST_SESSIONS:
@@ -239,10 +239,9 @@ class Listener:
             raise HooklineError(f"more than {_MOST_SESSIONS} sessions are busy")
         self._end(idle)
 
-    async def _answered(
-        self, session: ClientSession, exchange: Exchange, request: Request, headers: dict[str, str]
-    ) -> Response:
+    async def _answered(self, session: ClientSession, exchange: Exchange, request: Request) -> Response:
         """The answer as JSON if nothing comes before it, else a stream; a client that leaves has cancelled."""
+        headers = {"mcp-session-id": session.name} if exchange.message["method"] == "initialize" else {}
         await session.from_client(exchange.message)
         first = await _unless_gone(exchange.queue.get(), request)
         if first is None:
