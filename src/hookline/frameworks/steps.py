@@ -234,13 +234,12 @@ class AgentRun:
         If not, `refused` is set and `stopped` is what the user is told instead; what hooks add is in `notes`.
         Of a run that has begun, a prompt that came in place of the first is judged.
         """
-        has_begun, self.open = self.open, True
+        has_begun, self.open, self.prompt = self.open, True, text_of(prompt)
         if self.parent is not None:
             return await self._admitted("The subagent", events.SubagentStart)
         source = "resume" if resumed else "startup"
         if not has_begun and not await self._admitted("The session", events.SessionStart, source=source, model=model):
             return False
-        self.prompt = text_of(prompt)
         return await self._admitted("The prompt", events.UserPromptSubmit, prompt=self.prompt)
 
     async def _admitted(self, what: str, kind: type[events.Event], **fields: Any) -> bool:
