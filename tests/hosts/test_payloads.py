@@ -332,7 +332,7 @@ def test_a_text_for_a_tool_that_takes_fields_cannot_be_judged() -> None:
         for tool in ("Bash", "Write", "Read"):
             fields = {"tool_name": tool, "tool_input": "x", "toolName": tool, host.event_field: event}
             if host.unwrap is None:
-                with pytest.raises(EventError, match="is a text|is neither a header nor"):
+                with pytest.raises(EventError, match=r"is a text|is neither a header nor"):
                     pytest.fail(f"{host.name}: {decode(host, fields)}")
     assert events("codex", {"hook_event_name": "PreToolUse", "tool_name": "exec", "tool_input": "x"})
 
