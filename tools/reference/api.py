@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -141,7 +142,8 @@ def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _annotation(said: Any) -> str:
-    text = said if isinstance(said, str) else "None" if said is None else getattr(said, "__name__", str(said))
+    """A type by its name, also where it was evaluated: without the modules that it comes from."""
+    text = said if isinstance(said, str) else re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", inspect.formatannotation(said))
     return text.strip("\"'")
 
 
