@@ -22,6 +22,7 @@ SCRIPTS: dict[str, str] = {
     "error at the end of threading": "import threading\ndef boom(): raise ValueError(1)\nthreading._register_atexit(boom)",
     "exit float": "import sys; sys.exit(2.0)",
     "exit by name": "exit(4)",
+    "exit without sys.exit": "import sys\nsys.exit = None\nraise SystemExit(2)",
     "raise SystemExit": "raise SystemExit(7)",
     "exit in a function with finally": "import sys\ndef f():\n    try:\n        sys.exit(5)\n    finally:\n        print('cleaned')\nf()",
     "os._exit": "import os, sys; print('lost'); sys.stderr.write('kept\\n'); os._exit(9)",

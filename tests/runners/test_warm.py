@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -352,6 +353,46 @@ async def test_an_interpreter_that_cannot_be_kept_warm_is_not_tried_again(
 def test_only_what_needs_no_shell_is_read_without_one(command: str, words: tuple[str, ...] | None) -> None:
     """Words, quotes and variables that cannot be split; everything else is left to the shell."""
     assert shell_words(command, {"CLAUDE_PROJECT_DIR": "/my proj", "PLAIN": "/plain"}) == words
+
+
+def test_a_line_of_many_variables_is_refused_at_once() -> None:
+    """What takes a shell is told from what does not in one pass, however many variables there are."""
+    line = " ".join(['"$CLAUDE_PROJECT_DIR"/x.py', "$CLAUDE_PROJECT_DIR"] * 20)
+    began = time.monotonic()
+
+    assert shell_words(f"{line} | cat", {"CLAUDE_PROJECT_DIR": "/p"}) is None
+    assert time.monotonic() - began < 5
+
+
+LIMITED = """
+import asyncio, os, resource, sys
+from hookline.processes.pipes import start_process
+from hookline.processes.spawn import ProcessSpec
+from hookline.runners.warm import WarmPython
+
+async def main():
+    pool = WarmPython()
+    for _ in range(2):
+        spec = ProcessSpec(argv=(sys.executable, sys.argv[1]), env=dict(os.environ))
+        process = await start_process(spec, launch=pool.launch)
+        ended = await process.finish(60)
+        await pool.warmed()
+    await pool.aclose()
+    print(ended.warm, ended.exit_code, ended.stderr.decode())
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+asyncio.run(main())
+"""
+
+
+def test_a_block_is_a_block_where_few_descriptors_are_allowed(tmp_path: Path) -> None:
+    """A run tells its end on a descriptor of a high number; where there is none, its parent alone tells it."""
+    script = tmp_path / "script.py"
+    script.write_text("import sys; print('no', file=sys.stderr); sys.exit(2)")
+
+    done = subprocess.run((sys.executable, "-c", LIMITED, str(script)), capture_output=True, text=True, check=False)
+
+    assert done.stdout == "True 2 no\n\n", done.stderr
 
 
 @pytest.mark.parametrize(

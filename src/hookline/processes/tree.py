@@ -176,7 +176,7 @@ class _SharedCensus:
         self.next: asyncio.Task[tuple[_ProcessEntry, ...]] | None = None
 
     async def take(self) -> tuple[_ProcessEntry, ...]:
-        if self.next is None:
+        if self.next is None or self.next.done():  # one that was cancelled before it began would be asked for ever
             self.next = asyncio.create_task(self._look())
         return await asyncio.shield(self.next)
 

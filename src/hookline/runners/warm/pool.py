@@ -286,7 +286,7 @@ def _is_binary(file: str, identity: tuple[int, ...]) -> bool:
 
 # ---- the words of a simple command
 
-VARIABLE = r"\$(?:[A-Za-z0-9_]+|\{[A-Za-z0-9_]+\})"
+VARIABLE = r"\$(?:[A-Za-z0-9_]++|\{[A-Za-z0-9_]+\})"  # whole, or a line of many took time without end to refuse
 SIMPLE = re.compile(rf"""(?:[\w@%+:,./= \t-]|'[^']*'|"(?:[^"`\\$]|{VARIABLE})*"|{VARIABLE})*""")
 PIECE = re.compile(rf"""'[^']*'|"[^"]*"|{VARIABLE}""")
 SAFE_VALUE = re.compile(r"[\w@%+:,./-]+")

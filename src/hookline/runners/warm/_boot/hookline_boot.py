@@ -240,7 +240,10 @@ def prepare(go, file, folder, words, before):
     loader, code = compiled(full)
     if not os.read(go, 1):
         os._exit(0)  # the run is not wanted any more
-    os.dup2(go, GO, inheritable=False)
+    try:
+        os.dup2(go, GO, inheritable=False)
+    except OSError:
+        pass  # so few descriptors are allowed; then the parent alone says how it ends
     os.close(go)
     if code is None:
         os.execv(file, words)

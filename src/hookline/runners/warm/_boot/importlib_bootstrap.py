@@ -20,4 +20,4 @@ except BaseException as error:  # everything, as Python itself does
 else:
     hookline_boot.CODE = 0
 if hookline_boot.CODE:
-    sys.exit(hookline_boot.CODE)
+    raise SystemExit(hookline_boot.CODE)  # the script may have put something else in the place of `sys.exit`
