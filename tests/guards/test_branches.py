@@ -78,6 +78,8 @@ async def judged(cwd: Path, given: dict[str, Any], tool: str = "Bash", **options
         "cd sub && git push origin",
         "git checkout main && git push",
         "git switch main; git push",
+        "cd sub && git checkout main -- && git push",
+        "cd sub && git switch -- main && git push",
         "git checkout -t origin/main && git push",
         "cd sub && git checkout -- README.md && git push",
         "git push origin tag v1 main",

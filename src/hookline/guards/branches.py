@@ -145,7 +145,7 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
             continue
         command, words, folder = _subcommand(part)
         if command in _MOVES:
-            named, creates = _checked_out(words)
+            named, creates = _checked_out(command, words)
             branches += named
             moved = creates or command == "switch"
             continue
@@ -164,10 +164,11 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
                 yield from _unsure(push)
 
 
-def _checked_out(words: Sequence[str]) -> tuple[list[str], bool]:
+def _checked_out(command: str, words: Sequence[str]) -> tuple[list[str], bool]:
     """The branch that git is told to check out, empty if it is one of before; and whether it can be nothing else."""
     named = [word for word in words if word == "-" or not word.startswith("-")]
-    if not named or "--" in words:
+    files = command == "checkout" and "--" in words[:-1]  # `git checkout main --` names a branch, `-- main` a file
+    if not named or files:
         return [], False
     creates = any(re.match(r"-[a-z]*[bBcC]|--orphan|--(?:force-)?create", word) for word in words)
     tracks = not creates and any(re.match(r"-[a-z]*t|--track", word) for word in words)
