@@ -13,6 +13,7 @@ SYSTEM = [
     r"\rm -rf /", "/bin/rm -fr -- ~/.", "bash -c 'rm -rf /'", "rm -rf /usr", "rm -rf /etc/*", "rm -rf ~/.*",
     "true; rm -rf //", "rm -rf $X/*", "rm -rf ../../..", "env A=1 rm -rf /home/u", "rm -rf ok /",
     "cd / && rm -rf *", "cd ~; rm -rf .", "cd ../..; rm -rf *", "cd $X && rm -rf *", "cd /usr/lib && rm -rf ..",
+    "cd $X; rm -rf $Y/*", "cd $X; rm -rf ./*", "cd $X; rm -rf ./.",
 ]  # fmt: skip
 HERE = [
     "rm -rf .", "rm -rf *", "rm -rf ./*", "rm -rf ./", "rm -rf .*", "rm -rf /home/u/proj", "rm -rf {*,.*}", "rm *",

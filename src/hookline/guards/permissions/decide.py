@@ -246,8 +246,9 @@ def removal(line: str, *, cwd: str, home: str) -> tuple[Reach, str] | None:
         words = command.words[1:]
         at = words.index("--") if "--" in words else len(words)
         for word in (*(word for word in words[:at] if not word.startswith("-")), *words[at + 1 :]):
-            # `cd $X; rm *` is `rm $X/*`
-            places = [(word, absolute(base, cwd, home)) for base in bases] or [(join("$X", word), cwd)]
+            places = [(word, absolute(base, cwd, home)) for base in bases]
+            if not bases:  # `cd $X; rm *` is `rm $X/*`, or else what it is here
+                places = [(word, cwd), (join("$X", posixpath.normpath(word)), cwd)]
             reaches = [_reach(seen, place, home) for seen, place in places]
             if "system" in reaches:
                 return "system", word
