@@ -36,7 +36,7 @@ def file_access_match(
     if command is None:
         found = list(_read_by_tool(tool_name, tool_input)) if rule.names(tool_name) else []
     elif tool == "Read":
-        found = [(file, "") for file in reads_of(command).files if file.by]
+        found = [(file, "") for file in (*reads_of(command).files, *_looked_for(command)) if file.by]
     else:
         found = [(FileRead(target), "") for target in writes(command).targets]
     try:
@@ -44,6 +44,15 @@ def file_access_match(
         return RuleMatch.YES if named and any(named.reached_by(*each) for each in found) else RuleMatch.NO
     except path_on_disk.TooMany:
         return RuleMatch.MAYBE
+
+
+def _looked_for(command: str) -> Iterator[FileRead]:
+    """The names that `find` looks for, where something else in the line may read what it finds."""
+    parts = list(placed(parse_line(command)))
+    for part, bases in parts if len(parts) > 1 else ():
+        if part.name == "find":
+            named = [word for at, word in enumerate(part.words) if at and at not in part.unknown and word[:1] != "-"]
+            yield from (FileRead(join(base, word), by="find") for base in bases or [""] for word in named)
 
 
 def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) -> list[str]:

@@ -97,6 +97,7 @@ def _files(part: SimpleCommand) -> Iterator[FileRead | None]:
     kind = part.name if part.name in _OPENS else "", *_depth(part.name, words)
     if part.name in names("searches") and not operands:
         files.append(FileRead("."))
+    files = [file for file in files if file.path]  # behind the colon of `host:` stands no file
     yield FileRead(".")
     yield from (FileRead(file.path, file.certain, *kind) for file in files) if any(kind) else files
 
@@ -111,7 +112,10 @@ def _understood(name: str, words: list[str]) -> _Found | None:
     row, rest = row_of(name, words)
     if row is not None and (taken := match_options(name, rest, row)) is not None:
         operands = [word for word in taken.files if word in taken.operands]
-        files = [*taken.files, *(word.rpartition(":")[2] for word in taken.files if name == "git" and ":" in word)]
+        # `HEAD:x`, and `-L 1,9:x`, which shows these lines; some programs take the words in `@x` for their own
+        places = words if any(word.startswith("-L") for word in words) else taken.files
+        files = [*taken.files, *(word[1:] for word in taken.files if word.startswith("@"))]
+        files += [word.rpartition(":")[2] for word in places if name == "git" and ":" in word]
     if operands is None or files is None:
         return None
     return operands, [FileRead(word) for word in files if word not in ("", "-")]

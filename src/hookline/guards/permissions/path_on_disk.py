@@ -37,7 +37,8 @@ def real(path: str) -> str:
 def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
     """The words that the shell puts in the place of one with `*`, `?` or `[`; the word itself when nothing matches.
 
-    A leading dot has to be written out, but for `hidden`: bash has an option for that.
+    A leading dot has to be written out, but for `hidden`: bash has an option for that. A folder on the way may itself
+    be called so, as `app/[slug]` is.
     """
     if not GLOB & set(word):
         return [word]
@@ -53,6 +54,9 @@ def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
             left -= len(names) + 1
             seen = names if hidden or pattern.startswith(".") else [name for name in names if name[0] != "."]
             following += [prefix + name + end for name in seen if fnmatchcase(name, pattern)]
+            so_called = prefix + part
+            if so_called not in following and os.path.lexists(os.path.join(folder, so_called)):
+                following.append(so_called)
             if left < 0 or len(following) > MOST_NAMES:
                 raise TooMany
         found = following
@@ -67,7 +71,7 @@ def matches(word: str, folder: str) -> list[str]:
 def glob_start(pattern: str) -> str:
     """The folder that a glob starts from: what stands before its first wildcard; the root if it climbs behind that."""
     start = re.split(r"[*?\[{]", pattern)[0]
-    if ".." in pattern[len(start) :].split("/"):
+    if ".." in pattern.split("/")[start.count("/") :]:
         return "/"
     return start.rpartition("/")[0] or ("/" if pattern.startswith("/") else ".")
 
