@@ -76,6 +76,15 @@ def test_a_log_is_shown_as_a_timeline(log: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_a_record_of_another_form_holds_up_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What someone wrote into a log is shown as it is, and what follows it, too."""
+    log = tmp_path / "audit.jsonl"
+    log.write_text('{"event":["x"]}\n{"hooks":null}\n{"hooks":[5]}\n{"event":"Stop"}\n')
+
+    assert len(shown(capsys, log, "--json")) == 4
+    assert len(shown(capsys, log, "--json", "--event", "Stop")) == 1
+
+
 @pytest.mark.parametrize(
     "flags, hours",
     [

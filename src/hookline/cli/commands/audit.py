@@ -145,10 +145,10 @@ def _time(entry: Mapping[str, Any]) -> datetime | None:
 
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
     words = {decision_word_of(entry), "DENY" if entry.get("blocked") else ""}  # what was blocked is denied, also a stop
-    hooks = {row.get("hook") for row in entry.get("hooks", ())}
-    asked = ((args.event, {entry.get("event")}), (args.tool, {entry.get("tool")}), (args.session, {entry.get("run")}),
-             (args.decision, words), (args.hook, hooks))  # fmt: skip
-    fits = all(value is None or value in known for value, known in asked)
+    asked = {"event": args.event, "tool": args.tool, "run": args.session}
+    fits = all(value is None or entry.get(key) == value for key, value in asked.items())
+    fits = fits and (args.decision is None or args.decision in words)
+    fits = fits and (args.hook is None or args.hook in [row.get("hook") for row in entry.get("hooks", ())])
     return fits and is_within(str(entry.get("time")), args.since, args.until)
 
 
