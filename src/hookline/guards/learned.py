@@ -220,7 +220,7 @@ def hands_on(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders)
     if part.name == "find":
         start = commands.find_files(part.words[1:], runs=True)
         return start is not None and all(folders.hold(word, base) for word in start or ["."] for base in bases)
-    options = takewhile(re.compile(r"-.*|\{\}|\d+").fullmatch, part.words[1:])
+    options = takewhile(re.compile(r"(?s:-.*)|\{\}|\d+").fullmatch, part.words[1:])
     return part.name == "xargs" and all(map(re.compile(r"-0|-r|-t|-n|-L|-P|-I|-I?\{\}|-[nLP]?\d+").fullmatch, options))
 
 
