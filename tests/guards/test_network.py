@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,22 @@ async def test_without_confinement_the_text_is_judged(project: Path) -> None:
 
     assert (await hooks.fire(fetch)).decision is Decision.DENY
     assert (await hooks.fire(note)).decision is Decision.PASS
+
+
+@pytest.mark.parametrize("tool, given, expected", [
+    ("Write", {"file_path": "package.json", "content": '{"repository": {"url": "https://evil.example"}}'}, "pass"),
+    ("Edit", {"file_path": "a", "old_string": "{}", "new_string": '{"url": "https://evil.example"}'}, "pass"),
+    ("Task", {"description": "x", "prompt": '{"url": "https://evil.example"}'}, "pass"),
+    ("mcp__web__fetch", {"urls": ["https://evil.example"]}, "deny"),
+    ("mcp__web__fetch", {"request": {"url": "https://evil.example"}}, "deny"),
+    ("mcp__web__fetch", {"args": '{"url": "https://evil.example"}'}, "deny"),
+])  # fmt: skip
+async def test_what_is_written_is_no_address_that_is_reached(tool: str, given: dict[str, Any], expected: str) -> None:
+    """JSON in a file or for people may hold any address; JSON that a tool is called with may not."""
+    hooks = Hooks()
+    hooks.add(network.only(["pypi.org"], confine="off"))
+
+    assert str((await hooks.fire(PreToolUse(tool_name=tool, tool_input=given))).decision) == expected
 
 
 @pytest.mark.parametrize("hosts", [[], ["http://x"], ["*"]])

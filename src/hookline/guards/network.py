@@ -91,7 +91,7 @@ def only(
 
 def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
     """What the text of a call says: a web tool's address is certain, a line's is worth a question."""
-    for field, text in named_texts(event.tool_input):
+    for field, text in named_texts(event.tool_input, documents=False):
         found = _URL.match(text.strip()) if plain_name(field).endswith(_ADDRESSES) else None
         if found and not _allowed(found, hosts):
             return deny(f"`{found[1]}` is not among the hosts")

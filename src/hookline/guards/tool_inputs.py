@@ -20,6 +20,7 @@ _NAMES = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+) 
 _COMMANDS, _SCRIPTS, _TALK, _PROGRAMS, _ARGUMENTS, _PATHS, _MAY_BE_OTHER = _NAMES.values()
 _ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
 _FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
+_DOCUMENTS = _TALK | {"oldstring", "newstring", "newsource"}
 _SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS  # arguments that say themselves what they hold
 
 
@@ -73,12 +74,15 @@ def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
             yield Line(f"{program} {shlex.join(words)}")
 
 
-def named_texts(value: Any, field: str = "", depth: int = 0, *, keys: bool = False) -> Iterator[tuple[str, str]]:
+def named_texts(
+    value: Any, field: str = "", depth: int = 0, *, keys: bool = False, documents: bool = True
+) -> Iterator[tuple[str, str]]:
     """Every text in an input behind the name of its argument, also inside a text that is JSON.
 
-    With `keys` also the keys that look like paths.
+    With `keys` also the keys that look like paths; without `documents` not inside JSON for people or for a file.
     """
-    inside = json_inside(value) if isinstance(value, str) else value
+    closed = not documents and plain_name(field) in _DOCUMENTS
+    inside = value if not isinstance(value, str) else None if closed else json_inside(value)
     if isinstance(value, str) and (inside is None or depth >= _MOST_DEPTH):
         yield field, value
     elif depth >= _MOST_DEPTH:
@@ -87,10 +91,10 @@ def named_texts(value: Any, field: str = "", depth: int = 0, *, keys: bool = Fal
         for key, item in inside.items():
             if keys and re.search(r"^[~.]|[/\\]", str(key)):
                 yield field, str(key)
-            yield from named_texts(item, str(key), depth + 1, keys=keys)
+            yield from named_texts(item, str(key), depth + 1, keys=keys, documents=documents)
     elif isinstance(inside, (list, tuple)):
         for item in inside:
-            yield from named_texts(item, field, depth + 1, keys=keys)
+            yield from named_texts(item, field, depth + 1, keys=keys, documents=documents)
 
 
 def texts_of(given: Any, *, all_of_them: bool = False) -> Iterator[str]:
