@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overloa
 from hookline.core.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
 from hookline.core.engine.loop_thread import run_sync
 from hookline.core.engine.tools import Approve, OnDeny, wrap_tool
-from hookline.core.hooks.declare import EventLike, F, Options, declared, hooks_of_event, is_bare, is_event, is_group
+from hookline.core.hooks.declare import (
+    EventLike,
+    F,
+    Options,
+    declared,
+    hooks_of_event,
+    is_bare,
+    is_event,
+    is_group,
+    make_hook,
+)
 from hookline.core.hooks.hook import Hook
 from hookline.errors import ConfigError, HookError
 from hookline.events import Event
@@ -170,7 +180,7 @@ class Hooks:
             return self.on(**options)(events[0])
 
         def register(call: F) -> F:
-            self.engine.registry.add(hooks_of_event(events, call, **options), named="name" in options)
+            self.engine.registry.add([make_hook(events, call, **options)], named="name" in options)
             return call
 
         return register
