@@ -38,7 +38,8 @@ _VARIABLES = ("AWS_SHARED_CREDENTIALS_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFI
 _HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CARGO_HOME")
 """Variables that move many."""
 _MOVING = (*_VARIABLES, *_HOMES)
-_known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+_MOVING_BYTES = tuple(map(os.fsencode, _MOVING))
+_known: dict[tuple[str | bytes | None, ...], dict[str, str]] = {}
 SHARED = ("/tmp", "/var/tmp")
 """Folders that all programs put something into: a line has a temporary folder of its own."""
 _NAMING = ("PATH", "HOME", "PWD", "DIR", "ROOT", "PREFIX", "_ENV", "_CONFIG")
@@ -76,10 +77,12 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
 
 def known_places(environ: Mapping[str, str]) -> dict[str, str]:
     """Every place of this user's, there or not, with the text that a file must hold to count, for `holds_secrets`."""
-    moving = tuple([(name, value) for name in _MOVING if (value := environ.get(name))])
+    own = environ is os.environ and os.supports_bytes_environ  # whose texts are encoded and decoded at every look
+    moving = tuple(map(os.environb.get, _MOVING_BYTES)) if own else tuple(map(environ.get, _MOVING))
     if moving not in _known:  # the environment of a process hardly changes, and every line asks
         _known.clear()
-        _known[moving] = {place.rstrip("/"): text for place, text in reversed([*_rows(dict(moving))])}
+        given = {name: value for name in _MOVING if (value := environ.get(name))}
+        _known[moving] = {place.rstrip("/"): text for place, text in reversed([*_rows(given)])}
     return _known[moving]
 
 
