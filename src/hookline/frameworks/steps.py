@@ -6,7 +6,8 @@ steps serve frameworks that call their extensions with `await` and those that do
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
@@ -22,17 +23,13 @@ from hookline.core.engine.composition import OnAsk, Resolution
 from hookline.core.engine.engine import Fires, ask_people, has_no_listeners
 from hookline.core.engine.loop_thread import run_sync
 from hookline.errors import RunStopped
-from hookline.events.base import FrozenDict, freeze, thaw
+from hookline.events.base import freeze, thaw
 from hookline.replies import NOTHING, Decision, Reply, deny
 
 T = TypeVar("T")
 log: logging.Logger = logging.getLogger("hookline.adapters")
 UNSET = msgspec.UNSET
-_PLAIN = (str, int, float, bool, type(None))
-_EXACTLY_PLAIN = frozenset(_PLAIN)
-_Runs = Mapping[int, "AgentRun | None"]
-_NO_RUNS: _Runs = MappingProxyType({})
-_current: ContextVar[_Runs] = ContextVar("hookline_runs", default=_NO_RUNS)
+_current: ContextVar[Mapping[int, "AgentRun | None"]] = ContextVar("hookline_runs", default=MappingProxyType({}))
 """The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
 
 
@@ -89,12 +86,7 @@ def done(step: Coroutine[Any, Any, T]) -> T:
 
 def plain(value: Any) -> Any:
     """The value as JSON has it: models and dataclasses become objects, what has no JSON form becomes its text."""
-    if type(value) is dict:  # as most often
-        return {
-            key if type(key) is str else str(key): item if type(item) in _EXACTLY_PLAIN else plain(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, _PLAIN):
+    if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -106,17 +98,6 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return str(value)
-
-
-def plain_input(arguments: Any) -> dict[str, Any]:
-    """The arguments of a call as JSON has them, as an event keeps them, unchangeable."""
-    if type(arguments) is dict:
-        for key, item in arguments.items():
-            if type(item) not in _EXACTLY_PLAIN or type(key) is not str:
-                break
-        else:  # as most often
-            return FrozenDict(arguments)
-    return freeze(plain(arguments))
 
 
 def text_of(value: Any) -> str:
@@ -151,15 +132,11 @@ class CallResult(msgspec.Struct, frozen=True):
     @property
     def changes(self) -> bool:
         """Whether the framework's own result has to be touched at all."""
-        return self.output is not UNSET or bool(self.notes)
+        return self.replaces or bool(self.notes)
 
     def text(self, own: Any) -> str:
         """The result as one text, for frameworks whose results are texts."""
-        body = text_of(own if self.output is UNSET else self.output)
-        return "\n\n".join((body, *self.notes)) if self.notes else body
-
-
-_AS_IT_IS = CallResult()
+        return "\n\n".join((text_of(self.output if self.replaces else own), *self.notes))
 
 
 class AgentRun:
@@ -187,7 +164,6 @@ class AgentRun:
         self.open = False
         self.finished = False  # whether hooks have heard that the agent wants to stop
         self.agents: dict[str, AgentRun] = {}  # this one, and those that it hands over to, by name
-        self._places: tuple[_Runs | None, _Runs, AgentRun | None] = (None, _NO_RUNS, None)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -209,21 +185,16 @@ class AgentRun:
     def enter(self) -> "AgentRun | None":
         """From here on, whatever starts belongs to this run; returns the run it would have belonged to."""
         around = _current.get()
-        if self._places[0] is not around:  # what is current around this run, what within, and the run of the former
-            self._places = (around, {**around, id(self.hooks): self}, around.get(id(self.hooks)))
-        _current.set(self._places[1])
-        return self._places[2]
+        _current.set({**around, id(self.hooks): self})
+        return around.get(id(self.hooks))
 
     def leave(self, outer: "AgentRun | None") -> None:
         """From here on, whatever starts belongs to the `outer` run again; other sets of hooks may come and go."""
-        now, (around, within, _) = _current.get(), self._places
-        _current.set(around if around is not None and now is within else {**now, id(self.hooks): outer})
+        _current.set({**_current.get(), id(self.hooks): outer})
 
     async def fire(self, kind: type[events.Event], **fields: Any) -> Verdict:
         """The verdict on an event of this run; the first hook that ends the run says why."""
-        return self._heed(await self.client.fire(kind(**self.identity, **fields)))
-
-    def _heed(self, verdict: Verdict) -> Verdict:
+        verdict = await self.client.fire(kind(**self.identity, **fields))
         if verdict.stop and self.stopped is None:
             self.stopped = verdict.stop_reason or "a hook stopped the agent"
         return verdict
@@ -291,17 +262,11 @@ class AgentRun:
 
     async def judge(self, name: str, arguments: Any, id: str = "") -> "ToolCall":
         """Whether this tool may be called, and with which arguments; a run that a hook stopped calls none any more."""
-        given = plain_input(arguments)
+        given = freeze(plain(arguments))
         self.finished = False
         if self.stopped is not None:
             return ToolCall(self, name, given, id, refused=f"`{name}` was denied: {self.stopped}")
-        event = events.PreToolUse(  # for every call, so in the way that is quickest
-            session_id=self.session_id, cwd=self.cwd, prompt_id=self.prompt_id, agent_id=self.agent_id,
-            agent_type=self.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
-        )  # fmt: skip
-        verdict = self._heed(await self.client.fire(event))
-        if verdict.reply is NOTHING:  # as most often
-            return ToolCall(self, name, given, id, started=perf_counter())
+        verdict = await self.fire(events.PreToolUse, tool_name=name, tool_input=given, tool_use_id=id)
         refused, changed = None, verdict.reply.input
         if verdict.blocked or verdict.decision is Decision.DEFER:
             refused = f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
@@ -349,7 +314,7 @@ class ToolCall(msgspec.Struct):
     async def succeeded(self, result: Any, output_of: Callable[[Any], Any] = plain) -> CallResult:
         """The tool returned; hooks may replace that, or add to it. `output_of` reads the framework's result."""
         if has_no_listeners(self.run.hooks, events.PostToolUse):
-            return CallResult(notes=self.notes) if self.notes else _AS_IT_IS
+            return CallResult(notes=self.notes)
         return await self._told(events.PostToolUse, tool_response=plain(output_of(result)))
 
     async def failed(self, error: BaseException | str) -> CallResult:
@@ -414,15 +379,12 @@ def current_run(hooks: object) -> AgentRun | None:
     return _current.get().get(id(hooks))
 
 
-class inside:  # noqa: N801 - read as a statement: `with inside(run):`
+@contextmanager
+def inside(run: AgentRun) -> Iterator[None]:
     """Whatever starts in here belongs to `run`."""
-
-    def __init__(self, run: AgentRun) -> None:
-        self._run = run
-
-    def __enter__(self) -> None:
-        self._around = _current.get()
-        self._run.enter()
-
-    def __exit__(self, *error: object) -> None:
-        _current.set(self._around)
+    around = _current.get()
+    run.enter()
+    try:
+        yield
+    finally:
+        _current.set(around)
