@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from hookline.cli.main import COMMANDS, command_of
 from hookline.cli.options import examples
-from hookline.cli.run_flags import FLAGS, WITHOUT_EFFECT
+from hookline.cli.run_flags import parser as run_parser
 from hookline.sandbox import main as confine
 from tools.reference.markdown import block, code, codes, table
 
@@ -23,11 +23,10 @@ is 130.
 """
 SHARED = "where hooks come from"
 _TAKES = {
-    "switch": "",
-    "value": "one value",
-    "maybe": "a value, if one follows",
-    "repeat": "one value; may be given again",
-    "list": "all words up to the next flag",
+    0: "",
+    None: "one value",
+    "?": "a value, if one follows",
+    "*": "all words up to the next flag",
 }
 
 
@@ -132,14 +131,21 @@ def _value(action: argparse.Action) -> str:
 
 
 def _help(action: argparse.Action) -> str:
-    again = "; may be given again" if isinstance(action, argparse._AppendAction) else ""  # noqa: SLF001
-    return f"{action.help or ''}{again}"
+    return f"{action.help or ''}{_again(action)}"
+
+
+def _again(action: argparse.Action) -> str:
+    plain = isinstance(action, argparse._AppendAction) and not isinstance(action, argparse._ExtendAction)  # noqa: SLF001
+    return "; may be given again" if plain else ""
 
 
 def _run() -> str:
+    flags = {one.option_strings[-1]: one for one in _actions(run_parser())}
+    hidden = [name for name, one in flags.items() if one.help == argparse.SUPPRESS]
     rows = [
-        (codes([name, *([flag.short] if flag.short else [])]), _TAKES[flag.kind], flag.about)
-        for name, flag in FLAGS.items()
+        (codes(reversed(one.option_strings)), _TAKES[one.nargs] + _again(one), str(one.help))
+        for name, one in flags.items()
+        if name not in (*hidden, "--version")
     ]
     return (
         "Run the agent. The flags are the Claude CLI's, so that whatever drives that can drive this; an unknown flag "
@@ -149,5 +155,5 @@ def _run() -> str:
         + block("hookline run -p PROMPT [FLAGS]", "text")
         + "\n"
         + table(("flag", "takes", "means"), rows)
-        + f"\nKnown and without effect, so that who gives one is told: {codes(WITHOUT_EFFECT)}.\n"
+        + f"\nKnown and without effect, so that who gives one is told: {codes(hidden)}.\n"
     )

@@ -47,19 +47,19 @@ _LOG_BYTES = 64 * 1024 * 1024  # how large a log of `install --audit` grows befo
 _LOADING, _PATIENCE = 60.0, 3.0
 
 
-def parser(name: str, about: str) -> argparse.ArgumentParser:
-    """A parser that says what a command is for, and shows examples as they were written."""
-    return _Parser(prog=f"hookline {name}", description=about, formatter_class=_Help)
-
-
 def examples(prog: str) -> str:
     """What `hookline COMMAND --help` ends with."""
     file = TEXTS / f"{prog.rsplit(maxsplit=1)[-1]}.txt"
     return file.read_text(encoding="utf-8").rstrip() if prog.count(" ") == 1 and file.exists() else ""
 
 
-class _Parser(argparse.ArgumentParser):
+class FlagParser(argparse.ArgumentParser):
     """Errors are one line, with a suggestion for a flag that was misspelled, and exit code 64."""
+
+    @property
+    def flags(self) -> dict[str, argparse.Action]:
+        """What each flag sets, also by its short name."""
+        return self._option_string_actions
 
     def format_help(self) -> str:
         """The examples of a command lie in a file: only a person who asks for help needs them."""
@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        suggestion = did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
+        suggestion = did_you_mean(unknown[1], self.flags) if unknown else ""
         code = 2 if self.prog.startswith("hookline guard") else USAGE  # a guard that cannot start must block
         self.exit(code, f"{self.prog}: {one_line(message + suggestion)}; see `{self.prog} --help`\n")
 
@@ -103,9 +103,9 @@ def flag_tables() -> dict[str, list[Any]]:
     return found
 
 
-def parser_for(name: str, **words: Any) -> argparse.ArgumentParser:
+def parser_for(name: str, **words: Any) -> FlagParser:
     """The parser of a command, as its table in `texts/flags.json` has it; `words` are what the table writes as `@…`."""
-    made = parser(name, flag_tables()[name][0])
+    made = FlagParser(prog=f"hookline {name}", description=flag_tables()[name][0], formatter_class=_Help)
     _add_flags(made, name, words)
     return made
 

@@ -27,7 +27,10 @@ def _words_of(name: str) -> Iterator[str]:
         yield from re.findall(r"--[a-zA-Z][\w-]*", printed.getvalue())
         return
     for row in flag_tables()[name][1:]:
-        yield from _words_of(row) if isinstance(row, str) else re.findall(r"--\S+", row[0])
+        if isinstance(row, str):
+            yield from _words_of(row)
+        elif row[1] != "@hidden":
+            yield from re.findall(r"--\S+", row[0])
     for table in (table for table in flag_tables() if table.startswith(f"{name} ")):
         yield table.removeprefix(f"{name} ")
         yield from _words_of(table)
