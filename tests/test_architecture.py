@@ -89,19 +89,10 @@ PURE = (
     "core.engine.merge",
     "guards.permissions.rules",
     "hosts.claude_code.protocol",
-    "hosts.claude",
-    "hosts.cline",
-    "hosts.codex",
-    "hosts.copilot",
-    "hosts.gemini",
     "hosts.host",
-    "hosts.kimi",
-    "hosts.opencode",
-    "hosts.openhands",
     "hosts.decode",
     "hosts.encode",
     "hosts.table",
-    "hosts.windsurf",
 )
 WORLD = {"asyncio", "os", "time", "subprocess", "socket", "logging"}
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"msgspec"}

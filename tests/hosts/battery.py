@@ -8,13 +8,14 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.hosts.codex import CODEX
 from hookline.hosts.host import Host
 from hookline.hosts.install.apply import all_commands
 from hookline.hosts.install.commands import HookHashes
 from hookline.hosts.install.entries import is_ours
+from hookline.hosts.table import HOSTS
 
 HERE = Path(__file__).parent
+CODEX = HOSTS["codex"]
 assert CODEX.hook_trust
 CODEX_HASHES = HookHashes(CODEX, CODEX.hook_trust)
 REASON = "REASON_X"

@@ -28,8 +28,8 @@ from hookline.core.engine.composition import answer_seconds
 from hookline.core.engine.engine import Fires, ask_people
 from hookline.core.engine.policy import policy_digest
 from hookline.errors import extra
-from hookline.hosts.claude import CLAUDE
 from hookline.hosts.decode import calls_inside, knows_tool
+from hookline.hosts.table import CLAUDE
 from hookline.replies import NOTHING, Decision, Reply
 
 Object = dict[str, Any]

@@ -2,8 +2,8 @@
 
 A row is data: `rows/NAME.json`, with the fields of `Host`. `decode` and `encode` turn payloads into events and answers
 into bytes with it, so that a new host is one file and one line in `table`; what data cannot say (a payload that nests
-what others have at the top) is a function in a module of the host's name. Everything a row claims was measured on the
-binary of the version in `verified`; a row without one repeats the vendor's documentation.
+what others have at the top) is a function there. Everything a row claims was measured on the binary of the version in
+`verified`; a row without one repeats the vendor's documentation.
 """
 
 from __future__ import annotations

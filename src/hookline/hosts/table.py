@@ -1,26 +1,202 @@
-"""The table of hosts."""
+"""The table of hosts: a row for each, and what data cannot say of a few of them. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
+from hookline.core.hooks.condition import CLAUDE_TOOLS
+from hookline.core.wire.claude import reply_object
 from hookline.errors import HooklineError, did_you_mean
-from hookline.hosts.claude import CLAUDE
-from hookline.hosts.cline import CLINE
-from hookline.hosts.codex import CODEX
-from hookline.hosts.copilot import COPILOT
-from hookline.hosts.gemini import GEMINI
-from hookline.hosts.host import Host, ProofRecipe, read_row
-from hookline.hosts.kimi import KIMI
-from hookline.hosts.opencode import OPENCODE
-from hookline.hosts.openhands import OPENHANDS
-from hookline.hosts.windsurf import WINDSURF
+from hookline.events import CATALOG
+from hookline.hosts.host import HookTrust, Host, ProofRecipe, mcp_name, read_row
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# -- Claude Code: the words that the others borrowed, and more events than any of them ---------------------------------
+
+CLAUDE = read_row(
+    "claude", events={name: name for name in CATALOG}, other_tools=frozenset(CLAUDE_TOOLS), body=reply_object
+)
+
+
+# -- Cline: one executable per event, and no reply that refuses one call -----------------------------------------------
+# `cancel` ends the whole run, and the model never learns why. So a command that is refused is replaced by one that says
+# so and fails; any other call that is refused does end the run. The binary is named in its row, as its launcher leaves
+# a daemon behind that the binary alone does not need.
+
+_CLINE_NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
+                "agent_resume": "TaskResume", "agent_abort": "TaskCancel", "agent_end": "TaskComplete",
+                "agent_error": "TaskError", "prompt_submit": "UserPromptSubmit",
+                "session_shutdown": "SessionShutdown"}  # fmt: skip
+
+
+def _unwrap_cline(payload: dict[str, Any]) -> dict[str, Any]:
+    """Bring the call out of `tool_call` or `tool_result`, and the session and its folder to where others have them."""
+    call = payload.pop("tool_call", None) or payload.pop("tool_result", None)
+    if isinstance(call, dict):
+        payload |= {"tool_name": call.get("name"), "tool_input": call.get("input"), "tool_use_id": call.get("id"),
+                    "tool_response": call.get("output"), "duration_ms": call.get("durationMs")}  # fmt: skip
+    roots = payload.get("workspaceRoots")
+    if isinstance(roots, list) and roots:
+        payload["cwd"] = roots[0]
+    submitted = payload.get("userPromptSubmit")
+    if isinstance(submitted, dict):
+        payload["prompt"] = submitted.get("prompt")
+    turn = payload.get("turn")
+    if isinstance(turn, dict):
+        payload["last_assistant_message"] = turn.get("outputText")
+    payload["hook_event_name"] = _CLINE_NAMES.get(payload.get("hookName", ""), payload.get("hookName"))
+    return payload
+
+
+# -- Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word ---------
+# A rewrite is ignored without an allow beside it. After a tool call a block takes the place of the output: what the
+# tool returned does not reach the model. For a proof the `profile` of the user's settings is left out: it would choose
+# another model.
+
+_CODEX_CUTS_TO = {"SessionEnd": 3}
+
+
+def _codex_hashes(file: str, content: Any, ours: Callable[[Any], bool]) -> dict[str, str]:
+    """The key and hash of each of our entries in `hooks.json`, whatever else the file holds."""
+    found = {}
+    for event, groups in _dict(_dict(content).get("hooks")).items():
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+        for number, group in enumerate(groups if isinstance(groups, list) else ()):
+            listed = _dict(group).get("hooks")
+            for index, hook in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(hook, dict) and ours(hook.get("command")):
+                    found[f"{file}:{name}:{number}:{index}"] = _codex_hash(event, name, group.get("matcher"), hook)
+    return found
+
+
+def _codex_hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]) -> str:
+    """SHA-256 of the normalised definition, which the tests compare with what `codex app-server` says."""
+    import hashlib  # no answer needs them
+    import json
+
+    timeout = hook.get("timeout")
+    if not isinstance(timeout, int):  # an entry that was edited: none of our hashes fits it
+        return ""
+    timeout = min(timeout, _CODEX_CUTS_TO.get(event, timeout))
+    handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}
+    definition = {"event_name": name, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
+    data = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+
+
+_CODEX_TRUST = HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _codex_hashes)
+
+
+# -- Copilot CLI: with PascalCase event names it sends and obeys what Claude Code does, mostly -------------------------
+# Context goes into the prompt itself: that is the only thing of a prompt's answer that the model reads.
+
+
+def _unwrap_copilot(payload: dict[str, Any]) -> dict[str, Any]:
+    """PermissionRequest alone calls its name `hookName`, whatever the configuration says."""
+    if "hookName" in payload:
+        payload.setdefault("hook_event_name", payload.pop("hookName"))
+    return payload
+
+
+# -- Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything ------------------------
+# After a tool call a deny takes the place of the output: what the tool returned does not reach the model.
+
+
+def _gemini_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    server = fields.get("mcp_context")
+    return (mcp_name(server.get("server_name"), server.get("tool_name")),) if isinstance(server, dict) else ()
+
+
+# -- Kimi Code: hooks in TOML; only gates are listened to, and a prompt is refused by exit code alone ------------------
+
+
+def _unwrap_kimi(payload: dict[str, Any]) -> dict[str, Any]:
+    """A prompt is a list of parts; the texts of it are the prompt."""
+    prompt = payload.get("prompt")
+    if isinstance(prompt, list):
+        texts = [part.get("text", "") for part in prompt if isinstance(part, dict)]
+        payload["prompt"] = "\n".join(text for text in texts if isinstance(text, str))
+    return payload
+
+
+# -- opencode: a plugin in JavaScript (`rows/opencode.js`), which asks Hookline and throws what it refuses -------------
+# A proof gives it time: it installs its plugins' packages first.
+
+
+def _unwrap_opencode(payload: dict[str, Any]) -> dict[str, Any]:
+    """A plugin's hook gets `input` and `output`; what is to be judged is in one or the other."""
+    given, made = _dict(payload.pop("input", None)), _dict(payload.pop("output", None))
+    parts = made.get("parts")
+    texts = [str(part.get("text", "")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else None
+    found = {
+        "session_id": given.get("sessionID"),
+        "tool_name": given.get("tool"),
+        "tool_use_id": given.get("callID"),
+        "tool_input": given.get("args") or made.get("args"),
+        "tool_response": made.get("output"),
+        "prompt": None if texts is None else "\n".join(texts),
+        "mcp_servers": payload.pop("servers", None),
+    }
+    return {**payload, **{name: value for name, value in found.items() if value is not None}}
+
+
+def _opencode_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """A tool's name begins with its server's, signs replaced; the plugin knows the servers."""
+    given = fields.get("mcp_servers")
+    servers = [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    starts = [(server, re.sub(r"[^a-zA-Z0-9_-]", "_", server) + "_") for server in servers]
+    return tuple(f"mcp__{server}__{name.removeprefix(start)}" for server, start in starts if name.startswith(start))
+
+
+# -- OpenHands CLI: Claude Code's nesting, `decision: deny` in answers; a project's file replaces the user's -----------
+
+
+def _openhands_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """It does not say which server a tool belongs to."""
+    return (mcp_name("unknown", name),) if _dict(fields.get("tool_input")).get("kind") == "MCPToolAction" else ()
+
+
+# -- Windsurf: an action for each tool, with the tool's input in `tool_info` -------------------------------------------
+
+_WINDSURF_ACTIONS = {"run_command": ("Bash", {"command_line": "command"}), "write_code": ("Write", {}),
+                     "read_code": ("Read", {}), "mcp_tool_use": ("", {})}  # fmt: skip
+
+
+def _unwrap_windsurf(payload: dict[str, Any]) -> dict[str, Any]:
+    """The action's name says which tool it is; `tool_info` is its input."""
+    action, info = str(payload.get("agent_action_name", "")), _dict(payload.pop("tool_info", None))
+    payload["hook_event_name"] = action
+    if "prompt" in action:
+        return {**payload, "prompt": info.get("user_prompt")}
+    name, fields = _WINDSURF_ACTIONS.get(action.partition("_")[2], ("", {}))
+    given = {fields.get(key, key): value for key, value in info.items()}
+    tool = name or f"mcp__{info.get('mcp_server_name')}__{info.get('mcp_tool_name')}"
+    return {**payload, "tool_name": tool, "tool_input": given, "cwd": info.get("cwd")}
+
 
 _ROWS = (
-    CLAUDE, CODEX, GEMINI, read_row("qwen"), COPILOT, KIMI, read_row("grok"), read_row("vibe"), OPENHANDS, CLINE,
-    OPENCODE, read_row("cursor"), WINDSURF, *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),
-)  # fmt: skip
+    CLAUDE,
+    read_row("codex", hook_trust=_CODEX_TRUST),
+    read_row("gemini", mcp=_gemini_mcp),
+    read_row("qwen"),
+    read_row("copilot", unwrap=_unwrap_copilot),
+    read_row("kimi", unwrap=_unwrap_kimi),
+    read_row("grok"),
+    read_row("vibe"),
+    read_row("openhands", mcp=_openhands_mcp),
+    read_row("cline", unwrap=_unwrap_cline),
+    read_row("opencode", unwrap=_unwrap_opencode, mcp=_opencode_mcp),
+    read_row("cursor"),
+    read_row("windsurf", unwrap=_unwrap_windsurf),
+    *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),
+)
 
 HOSTS: Mapping[str, Host] = MappingProxyType({host.name: host for host in _ROWS})
 """Every host by its name: first those that were measured, then those known from documentation only."""
