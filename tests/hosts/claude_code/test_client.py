@@ -105,15 +105,13 @@ async def test_hooks_are_registered_one_callback_an_event() -> None:
         ((None,), None),
         (("Bash", None), None),
         (("Bash", "Bash|Read"), "Bash|Read"),
-        (("mcp__*",), "^(?:mcp__.*)$"),
-        (("Bash", "mcp__.*"), "^(?:Bash)$|(?:mcp__.*)"),
-        (("^Wri",), "(?:^Wri)"),
-        ((r"Wri(?=te)",), None),
+        (("mcp__*",), None),
+        (("Bash", "mcp__.*"), None),
         ((str.isupper,), None),
     ],
 )
 async def test_the_matcher_sent_leaves_out_nothing_a_hook_means(matchers: tuple[Any, ...], sent: str | None) -> None:
-    """What the CLI would read differently from us is not sent at all; the engine decides then."""
+    """What the CLI may read differently from us is not sent at all; the engine decides then."""
     hooks = Hooks()
     for number, matcher in enumerate(matchers):
         hooks.on(PreToolUse, match=matcher, name=str(number))(replying(None))

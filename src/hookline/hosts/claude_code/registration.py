@@ -2,14 +2,13 @@
 
 One callback stands for one event: when the CLI calls it, the whole set is asked, so that order, rewriting and the laws
 hold there as they do everywhere. (A callback per hook would let the CLI ask them all at once and run an input that no
-hook has judged: law 4.) The matcher sent along is the union of the hooks' matchers, so that the CLI does not call for
+hook has judged: law 4.) The matcher sent along has the names that the hooks mean, so that the CLI does not call for
 nothing; the engine still asks only the hooks that are meant. What observers want to hear of is registered, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,9 +17,9 @@ from msgspec import Struct
 
 from hookline.core.engine import Engine, HookSet, Verdict
 from hookline.core.engine.coroutine_driver import UNWANTED
-from hookline.core.hooks.hook import Hook, Matcher, parse_matcher
+from hookline.core.hooks.hook import Hook
 from hookline.core.wire import claude
-from hookline.errors import HooksIgnored, HooksNotHonoured, MatcherError, extra
+from hookline.errors import HooksIgnored, HooksNotHonoured, extra
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.messages import CallbackMatcher
@@ -32,8 +31,6 @@ NEVER_CALLED = ("SessionStart", "SessionEnd")
 `ClaudeClient` fires them itself, unless the CLI promises `session_hooks_supported`; `for_sdk` warns.
 """
 MARGIN = 5.0  # seconds the CLI waits beyond the engine's own limits, so that it is the engine that answers
-_SHARED_REGEX = re.compile(r"[\w |.^$*+?\[\]()-]*", re.ASCII)  # read alike by Python and by the CLI
-_GLOB = re.compile(r"[\w\-,| *?]*", re.ASCII)
 
 
 class Registration(Struct, frozen=True):
@@ -83,39 +80,14 @@ def limit(engine: Engine, event: type[Event], hooks: Iterable[Hook]) -> float:
 
 
 def union(event: type[Event], hooks: Iterable[Hook]) -> str | None:
-    """One matcher for the CLI that leaves out no subject any of the hooks means; `None` is everything."""
-    if event.subject_field is None:
-        return None
+    """The names that the hooks mean, for the CLI; `None` is everything, where one of them is not by names alone."""
     names: list[str] = []
-    patterns: list[str] = []
     for hook in hooks:
-        exact, pattern = _spelled(hook.matcher)
-        if exact is None and pattern is None:
-            return None
-        names += exact or ()
-        patterns += [pattern] if pattern else []
-    if not patterns:
-        return "|".join(dict.fromkeys(names))
-    return "|".join([f"^(?:{name})$" for name in dict.fromkeys(names)] + patterns)
-
-
-def _spelled(matcher: Matcher) -> tuple[list[str] | None, str | None]:
-    """A matcher as exact names or as a pattern that the CLI reads as we do; neither when there is none."""
-    names = getattr(matcher.test, "__self__", None)
-    if isinstance(names, frozenset):
-        return sorted(names), None
-    try:
-        if matcher.matches_all or parse_matcher(matcher.pattern) is not matcher:
-            return None, None
-    except MatcherError:  # `pattern` is the name of a predicate, and not what it tests by
-        return None, None
-    if _GLOB.fullmatch(matcher.pattern):
-        parts = [part.strip() for part in re.split(r"[|,]", matcher.pattern) if part.strip()]
-        globs = [part.replace("*", ".*").replace("?", ".") for part in parts]
-        return None, "|".join(f"^(?:{glob})$" for glob in globs)
-    if _SHARED_REGEX.fullmatch(matcher.pattern) and "(?" not in matcher.pattern:
-        return None, f"(?:{matcher.pattern})"
-    return None, None
+        exact = getattr(hook.matcher.test, "__self__", None)
+        if event.subject_field is None or not isinstance(exact, frozenset):
+            return None  # the CLI may read a pattern differently
+        names += sorted(exact)
+    return "|".join(dict.fromkeys(names))
 
 
 def unsupported_features(planned: Registration, response: Mapping[str, Any]) -> list[str]:
