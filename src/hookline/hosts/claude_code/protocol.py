@@ -13,7 +13,7 @@ came with them is lost. `send` raises a `ProtocolError` rather than answer a req
 from collections.abc import Collection, Mapping
 from io import BytesIO
 from itertools import count
-from typing import Any, Literal, NoReturn, Union
+from typing import Any, Literal, Union
 
 import msgspec
 from msgspec import Raw, Struct
@@ -79,20 +79,17 @@ class Connection:
         self._also = frozenset(also)
         self._ids = count(1)
         self._lines = LineSplitter(line_limit)
-        self._began_ascii = True  # so far, what has come of the line that is not whole yet
         self._outgoing: list[bytes] = []
         self._asked_of = frozenset(ASKED_OF[role])
 
     def receive(self, data: bytes) -> list[wire.Received]:
         """The messages that these bytes complete, in order."""
         received: list[wire.Received] = []
-        ascii_only = data.isascii() and self._began_ascii
-        self._began_ascii = ascii_only or data.endswith(b"\n")
         for line in self._lines.push(data):
             try:
                 if isinstance(line, BadLine):
                     raise line
-                message = self._read(line) if ascii_only or is_utf8(line) else self._refuse_bytes(line)
+                message = self._read(line)
             except ProtocolError as problem:
                 message = wire.Violation(problem.with_traceback(None))
             if message is not None:
@@ -113,6 +110,8 @@ class Connection:
     def _read(self, line: bytes) -> wire.Received | None:
         """The message of a line; `None` if it says nothing, a `ProtocolError` if it may not be said."""
         try:
+            if not line.isascii():
+                str(line, "utf-8")  # what is kept as it was written is not decoded below
             message: Any = _decode(line)
         except _UNREADABLE:
             return self._read_odd(line)
@@ -150,47 +149,36 @@ class Connection:
         """A line that is not a message we know: blank, of an unknown type or subtype, or broken."""
         if not line.strip():
             return None
+        text = line.decode("utf-8", "replace").encode()
+        broken = None if text == line else BadLine("not_utf8", "a line is not UTF-8", line)
         try:
-            loose = _loose(line)
+            loose = _loose(text)
         except msgspec.ValidationError:
-            raise BadLine("not_a_message", "a line is not a message of the protocol", line) from None
+            raise broken or BadLine("not_a_message", "a line is not a message of the protocol", line) from None
         except _UNREADABLE as problem:
-            raise BadLine("not_json", f"a line is not JSON ({problem})", line) from None
+            raise broken or BadLine("not_json", f"a line is not JSON ({problem})", line) from None
         if loose.type == "control_request":
-            return self._read_odd_request(loose, line)
-        if loose.type in ("control_response", "control_cancel_request", *wire.MESSAGES):
-            raise BadLine("not_a_message", f"a `{loose.type}` that cannot be read", line)
+            return self._read_odd_request(loose, line, broken)
+        if broken or loose.type in ("control_response", "control_cancel_request", *wire.MESSAGES):
+            raise broken or BadLine("not_a_message", f"a `{loose.type}` that cannot be read", line)
         return wire.OtherMessage(loose.type, line)
 
-    def _read_odd_request(self, loose: _Loose, line: bytes) -> wire.Received:
-        """A request that is served besides, or is refused."""
+    def _read_odd_request(self, loose: _Loose, line: bytes, broken: BadLine | None) -> wire.Received:
+        """A request that is served besides, or is refused: whoever asked is told, instead of left waiting."""
         try:
             subtype = _subtype(loose.request).subtype
         except _UNREADABLE:
             subtype = ""
         if not isinstance(loose.request_id, str):
-            raise BadLine("not_a_message", "a request without a `request_id`", line)
+            raise broken or BadLine("not_a_message", "a request without a `request_id`", line)
         self.theirs.ask(loose.request_id)
-        if subtype in self._also:
+        if subtype in self._also and broken is None:
             return wire.ControlRequest(loose.request_id, wire.OtherRequest(subtype, Raw(bytes(loose.request))))
-        if subtype in {str(kind.__struct_config__.tag) for kind in self._asked_of} or not subtype:
-            unreadable = BadLine("not_a_message", f"a `{subtype}` request that cannot be read", line)
+        if broken or subtype in {str(kind.__struct_config__.tag) for kind in self._asked_of} or not subtype:
+            unreadable = broken or BadLine("not_a_message", f"a `{subtype}` request that cannot be read", line)
             raise self._refused(loose.request_id, unreadable, "invalid_request")
         unsupported = ProtocolError(f"`{subtype}` is not supported here")
         raise self._refused(loose.request_id, unsupported, "unsupported_request")
-
-    def _refuse_bytes(self, line: bytes) -> NoReturn:
-        """A line that is not text; if it still names a request, the peer is told instead of left waiting."""
-        problem = BadLine("not_utf8", "a line is not UTF-8", line)
-        try:
-            loose = _loose(line.decode("utf-8", "replace").encode())
-        except _UNREADABLE:
-            raise problem from None
-        is_request = loose.type == "control_request" and isinstance(loose.request_id, str)
-        if is_request and self.theirs.state(loose.request_id) == "new":
-            self.theirs.ask(loose.request_id)
-            self._refused(loose.request_id, problem, "invalid_request")
-        raise problem
 
     def _refused(self, request_id: str, problem: ProtocolError, code: str) -> ProtocolError:
         """The problem, of which the peer will be told."""
@@ -236,15 +224,6 @@ class Connection:
             self._register(request)
         body = bytes(request.body) if isinstance(request, wire.OtherRequest) else _encode(request)
         return b'{"type":"control_request","request_id":%b,"request":%b}\n' % (_encode(message.request_id), body)
-
-
-def is_utf8(line: bytes) -> bool:
-    """Whether the bytes are text."""
-    try:
-        str(line, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 State = Literal["new", "open", "answered", "cancelled"]
@@ -297,19 +276,28 @@ class LineSplitter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._parts: list[bytes] = []  # of the line that is not whole yet
         self._size = 0
-        self._skipping = False
+        self._skipping = False  # it was too long
 
     def push(self, chunk: bytes) -> list[bytes | BadLine]:
-        whole = BytesIO(chunk).readlines()  # looks for the ends of lines in words, where `split` goes byte by byte
-        lines: list[bytes | BadLine] = []
-        if whole and (self._parts or self._skipping):
-            lines += self._add(whole.pop(0))
-        rest = whole.pop() if whole and not chunk.endswith(b"\n") else b""
-        lines += [line[:-1] if len(line) <= self._limit + 1 else self._too_long(line) for line in whole]
-        if rest:
-            lines += self._add(rest)
+        self._parts.append(chunk)
+        self._size += len(chunk)
+        if b"\n" not in chunk and self._size <= self._limit and not self._skipping:
+            return []
+        whole = BytesIO(self.end()).readlines()  # looks for the ends of lines in words, where `split` goes byte by byte
+        rest = whole.pop() if whole and not whole[-1].endswith(b"\n") else b""
+        if self._skipping and whole:
+            del whole[0]
+            self._skipping = False
+        lines: list[bytes | BadLine] = [
+            line[:-1] if len(line) <= self._limit + 1 else self._too_long(line) for line in whole
+        ]
+        if len(rest) > self._limit and not self._skipping:
+            self._skipping = True
+            lines.append(self._too_long(rest))
+        rest = b"" if self._skipping else rest
+        self._parts, self._size = [rest] if rest else [], len(rest)
         return lines
 
     def end(self) -> bytes:
@@ -317,21 +305,6 @@ class LineSplitter:
         left, self._parts, self._size = b"".join(self._parts), [], 0
         return left
 
-    def _add(self, part: bytes) -> list[bytes | BadLine]:
-        """Keep a part of a line, up to the limit; the line, if this is its end."""
-        is_last = part.endswith(b"\n")
-        if self._skipping:
-            self._skipping = not is_last
-            return []
-        self._parts.append(part)
-        self._size += len(part)
-        is_too_long = self._size - is_last > self._limit
-        if not is_last and not is_too_long:
-            return []
-        start, line = self._parts[0], self.end()
-        self._skipping = is_too_long and not is_last
-        return [self._too_long(start) if is_too_long else line[:-1]]
-
-    def _too_long(self, start: bytes) -> BadLine:
+    def _too_long(self, line: bytes) -> BadLine:
         problem = f"a line is longer than the limit of {self._limit:,} bytes; raise line_limit"
-        return BadLine("too_long", problem, start[:300])
+        return BadLine("too_long", problem, line[:300])
