@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from hookline.sandbox.streams import RefusedConnection, Stream, checked_head, copy_requests, opening
 
 
-def run(steps: Generator[Any, None, Any]) -> Any:
-    """Run steps that have all they wait for."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
-
-
-@contextmanager
-def said(data: bytes) -> Iterator[Stream]:
+@asynccontextmanager
+async def said(data: bytes) -> AsyncIterator[Stream]:
     """A stream of which a client has said this and no more."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -32,10 +22,9 @@ def said(data: bytes) -> Iterator[Stream]:
         yield Stream(ours)
 
 
-def begun(data: bytes) -> tuple[str, str]:
-    with said(data) as stream:
-        found: tuple[str, str] = run(opening(stream))
-        return found
+async def begun(data: bytes) -> tuple[str, str]:
+    async with said(data) as stream:
+        return await opening(stream)
 
 
 def hello(name: str | None) -> bytes:
@@ -63,26 +52,27 @@ OPENINGS = {
 }  # fmt: skip
 
 
-def test_how_clients_begin() -> None:
+async def test_how_clients_begin() -> None:
     """TLS with the name that it asks for, HTTP, ssh, anything else."""
-    assert [begun(data) for data in OPENINGS] == list(OPENINGS.values())
+    assert [await begun(data) for data in OPENINGS] == list(OPENINGS.values())
 
 
-def passed(data: bytes, edit: Callable[[list[bytes]], list[bytes]]) -> bytes:
+async def passed(data: bytes, edit: Callable[[list[bytes]], list[bytes]]) -> bytes:
     target, far = socket.socketpair()
-    with target, far, said(data) as stream:
+    with target, far:
         far.setblocking(False)
-        run(copy_requests(stream, Stream(target), edit))
+        async with said(data) as stream:
+            await copy_requests(stream, Stream(target), edit)
         return far.recv(1 << 20)
 
 
-def test_requests_are_handed_on_with_their_bodies() -> None:
+async def test_requests_are_handed_on_with_their_bodies() -> None:
     """Several on one connection, by length and in chunks."""
     one = b"POST /a HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\r\nhello"
     two = b"PUT /b HTTP/1.1\r\nhost: A.example:80\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n"
     three = b"GET /c HTTP/1.1\r\nHost: a.example\r\n\r\n"
 
-    assert passed(one + two + three, lambda lines: checked_head(lines, ["a.example"])) == one + two + three
+    assert await passed(one + two + three, lambda lines: checked_head(lines, ["a.example"])) == one + two + three
 
 
 BAD = [
@@ -107,11 +97,11 @@ BAD = [
 ]
 
 
-def test_requests_for_others_are_refused() -> None:
+async def test_requests_for_others_are_refused() -> None:
     """And so are those that two servers could read differently."""
     for data in BAD:
         with pytest.raises(RefusedConnection):
-            passed(data, lambda lines: checked_head(lines, ["a.example"]))
+            await passed(data, lambda lines: checked_head(lines, ["a.example"]))
 
 
 def test_no_protocol_is_changed_to() -> None:

@@ -12,8 +12,8 @@ import os
 import select
 
 from hookline.core import template
-from hookline.sandbox import broker, kernel
-from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts
+from hookline.sandbox import kernel, signals
+from hookline.sandbox.hosts import INTERNET, INTERNET_6, Hosts, synthetic
 from hookline.sandbox.judged_line import CallMade, Refusal
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class Egress:
     def __init__(self, policy: Policy, variables: Mapping[str, str], tokens: Placeholders | None) -> None:
         self._guard = policy.host_guard
         self._hosts = Hosts(policy.hosts)
-        self.channel: _socket.socket = broker.start(policy.hosts, variables, tokens)
+        self.channel: _socket.socket = _start_broker(policy.hosts, variables, tokens)
         self.namespace: bool = False
         self._doors: dict[int, _socket.socket] = {}
         self._own: dict[int, int] = {}
@@ -91,7 +91,7 @@ class Egress:
             return None if self.namespace else self.refusal(f"to send to {host}:{port}", "only TCP reaches named hosts")
         if port == _LOOKUPS:
             self._hand_on(sock, b"lookups-stream")
-        if broker.synthetic(host) or self._hosts.names_at(host, port):
+        if synthetic(host) or self._hosts.names_at(host, port):
             self._hand_on(sock, f"{host} {port}".encode())
         if host.startswith("127.") or host in ("::1", *_ANY):
             if self.namespace or self._listener(port) == "own":
@@ -153,6 +153,30 @@ class Egress:
                 int(row[9]) for row in rows if row[3] == _LISTENS and int(row[1].rpartition(b":")[2], 16) == port
             }
         return "own" if self._own.get(port) in inodes else "other" if inodes else ""
+
+
+def _start_broker(hosts: tuple[str, ...], variables: Mapping[str, str], tokens: Placeholders | None) -> _socket.socket:
+    """Fork the broker; where connections are handed to it and its reports arrive."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        theirs.close()
+        signals.apart.add(pid)
+        return ours
+    try:
+        kernel.die_with_parent(signals.KILL)
+        if os.getppid() != parent:
+            os._exit(0)
+        os.setsid()
+        template.redirect([os.open(os.devnull, os.O_RDWR)] * 3)
+        kernel.close_all_but(0, 1, 2, theirs.fileno())
+        signals.default(signals.TERM, signals.HUP)
+        from hookline.sandbox.broker import Broker  # and asyncio, while the line starts
+
+        Broker(hosts, theirs.fileno(), variables, tokens).serve()
+    finally:
+        os._exit(1)
 
 
 def _family(sock: SocketCopy) -> int:

@@ -14,17 +14,15 @@ import time
 from base64 import b64decode, b64encode
 
 from hookline.sandbox.hosts import fits
-from hookline.sandbox.streams import RefusedConnection, Stream, checked_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from ssl import SSLContext
 
+    from hookline.sandbox.streams import Stream
+
     Point = tuple[int, int] | None
-    from collections.abc import Mapping
-
-    from hookline.sandbox.streams import Steps
-
     Pair = tuple[bytes, bytes]
 
 _PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
@@ -226,24 +224,30 @@ class Placeholders:
 
     def client(self, inside: Stream, name: str) -> Stream:
         """The line's side of a connection that speaks TLS: it ends here."""
+        from hookline.sandbox.streams import TlsStream
+
         return TlsStream(inside, self._authority.context(name), server=True)
 
-    def server(self, outside: Stream, name: str) -> Steps[Stream]:
+    async def server(self, outside: Stream, name: str) -> Stream:
         """The host's side: its certificate is verified as usual."""
         import ssl
+
+        from hookline.sandbox.streams import HostStream, RefusedConnection
 
         if self._trust is None:
             self._trust = ssl.create_default_context()
             self._trust.set_alpn_protocols(["http/1.1"])
-        stream = _ServerStream(outside, self._trust, name, self._of(name))
+        stream = HostStream(outside, self._trust, name, self._of(name))
         try:
-            yield from stream.shake_hands()
+            await stream.shake_hands()
         except ssl.SSLError as error:
             raise RefusedConnection(f"its certificate cannot be verified: {error.reason}") from None
         return stream
 
     def edit(self, lines: list[bytes], name: str) -> list[bytes]:
         """A request's head with the real tokens; what is answered is not compressed."""
+        from hookline.sandbox.streams import checked_head
+
         kept = [line for line in checked_head(lines, [name]) if not line.lower().startswith(b"accept-encoding:")]
         return [kept[0], *(self._swap(line, self._of(name)) for line in kept[1:]), b"Accept-Encoding: identity"]
 
@@ -259,86 +263,3 @@ class Placeholders:
             else:
                 scheme, rest = scheme.replace(shown, real), rest.replace(shown, real)
         return field + b": " + b" ".join(filter(None, (scheme, rest)))
-
-
-class TlsStream(Stream):
-    """TLS on a connection: two generators may read and write it in turn."""
-
-    def __init__(self, under: Stream, context: SSLContext, name: str | None = None, *, server: bool = False) -> None:
-        import ssl
-
-        self._under, self._want = under, ssl.SSLWantReadError
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server, server_hostname=name)
-        self._sends = False
-        super().__init__(under.sock)
-
-    def shake_hands(self) -> Steps[None]:
-        """Begin; ssl.SSLError if the peer cannot be trusted."""
-        while True:
-            try:
-                self._tls.do_handshake()
-                break
-            except self._want:
-                yield from self._more()
-        yield from self._flush()
-
-    def recv(self, seconds: float = 0) -> Steps[bytes]:
-        """The next bytes; none at the end."""
-        if self.data:
-            data, self.data = self.data, b""
-            return data
-        while True:
-            try:
-                return self._tls.read(1 << 16)
-            except self._want:
-                if not (yield from self._more(seconds)):
-                    return b""
-
-    def send(self, data: bytes) -> Steps[None]:
-        """Send all of it."""
-        if data:
-            self._tls.write(data)
-        yield from self._flush()
-
-    def _more(self, seconds: float = 0) -> Steps[bool]:
-        yield from self._flush()
-        data = yield from self._under.recv(seconds)
-        self._incoming.write(data)
-        if not data:
-            self._incoming.write_eof()
-        return bool(data)
-
-    def _flush(self) -> Steps[None]:
-        """Send what TLS has made, in its order; one that sends already sends this, too."""
-        if self._sends:
-            return
-        self._sends = True
-        try:
-            while data := self._outgoing.read():
-                yield from self._under.send(data)
-        finally:
-            self._sends = False
-
-
-class _ServerStream(TlsStream):
-    """A host's side: where it repeats a real token, its placeholder is read, also across pieces."""
-
-    def __init__(self, under: Stream, context: SSLContext, name: str, pairs: list[Pair]) -> None:
-        super().__init__(under, context, name)
-        self._pairs, self._kept = pairs, b""
-
-    def recv(self, seconds: float = 0) -> Steps[bytes]:
-        """The next bytes; none at the end."""
-        while True:
-            piece = yield from super().recv(seconds)
-            data, self._kept = self._kept + piece, b""
-            for shown, real in self._pairs:
-                data = data.replace(real, shown)
-            if not piece:
-                return data
-            ends = [size for _, real in self._pairs for size in range(1, len(real)) if data.endswith(real[:size])]
-            if ends:
-                data, self._kept = data[: -max(ends)], data[-max(ends) :]
-            if data:
-                return data

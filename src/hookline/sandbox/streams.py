@@ -1,28 +1,15 @@
-"""Many connections in one thread, and what they say as far as it must be read.
+"""Connections, and what is said on them as far as it must be read.
 
-Each connection is a generator that yields what it waits for. Read are TLS's first message and the heads of HTTP
-requests; all else is handed on as it comes.
+Read are TLS's first message and the heads of HTTP requests; all else is handed on as it comes.
 """
 
 from __future__ import annotations
 
-import _socket
-import select
-import time
-from collections import deque
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from typing import NoReturn, TypeVar
-
-    T = TypeVar("T")
-    Steps = Generator[tuple[int, int, float] | "Generator[object, None, None]" | None, None, T]
-    """What runs here: it yields a descriptor, `IN` or `OUT` and a deadline (0: none); another that is to end; None for
-    a turn."""
-
-IN, OUT = select.EPOLLIN, select.EPOLLOUT
-_ENDED = select.EPOLLHUP | select.EPOLLERR
 _PATIENCE = 30.0
 _PIECE = 1 << 17
 _MOST_HEAD, _MOST_HELLO = 1 << 16, 1 << 15
@@ -30,147 +17,73 @@ _METHODS = tuple(b"GET |POST |PUT |HEAD |PATCH |DELETE |OPTIONS |CONNECT |TRACE 
 _HANDSHAKE, _SERVER_NAME = 22, 0
 
 
-class Scheduler:
-    """Runs generators until each of them ends."""
-
-    def __init__(self) -> None:
-        self._poll = select.epoll()
-        self._waiting: dict[int, dict[int, tuple[Steps[None], float]]] = {}
-        self._ready: deque[Steps[None]] = deque()
-        self._running: dict[object, list[Steps[None]]] = {}
-        """Each with those that wait for its end."""
-
-    def start(self, steps: Steps[None]) -> None:
-        """Run one more."""
-        self._running[steps] = []
-        self._ready.append(steps)
-
-    def run(self) -> NoReturn:
-        """Run for ever; each second, those that have waited too long get a TimeoutError."""
-        checked = time.monotonic()
-        while True:
-            for _ in range(len(self._ready)):
-                self._advance(self._ready.popleft())
-            for fd, events in self._poll.poll(0 if self._ready else 1):
-                self._wake(fd, events)
-            if time.monotonic() - checked > 1:
-                checked = time.monotonic()
-                self._expire(checked)
-
-    def _advance(self, steps: Steps[None], problem: Exception | None = None) -> None:
-        try:
-            wanted = next(steps) if problem is None else steps.throw(problem)
-        except StopIteration:
-            self._ready.extend(self._running.pop(steps))
-            return
-        if isinstance(wanted, tuple):
-            fd, event, deadline = wanted
-            rows = self._waiting.setdefault(fd, {})
-            rows[event] = (steps, deadline)
-            if len(rows) == 1:
-                self._poll.register(fd, event)
-            else:
-                self._poll.modify(fd, IN | OUT)
-        else:
-            self._running.get(wanted, self._ready).append(steps)
-
-    def _wake(self, fd: int, events: int) -> None:
-        rows = self._waiting[fd]
-        for event in [event for event in rows if events & (event | _ENDED)]:
-            self._ready.append(rows.pop(event)[0])
-        self._rearm(fd, rows)
-
-    def _rearm(self, fd: int, rows: dict[int, tuple[Steps[None], float]]) -> None:
-        if rows:
-            self._poll.modify(fd, next(iter(rows)))
-        else:
-            del self._waiting[fd]
-            self._poll.unregister(fd)
-
-    def _expire(self, now: float) -> None:
-        for fd, rows in list(self._waiting.items()):
-            late = [event for event, (_, deadline) in rows.items() if 0 < deadline < now]
-            gone = [rows.pop(event)[0] for event in late]
-            if gone:
-                self._rearm(fd, rows)
-            for steps in gone:
-                self._advance(steps, TimeoutError("it took too long"))
-
-
 class RefusedConnection(Exception):
     """Why a connection may not go on."""
 
 
 class Stream:
-    """A connection without waiting: what cannot be done at once is yielded. `data` is still to be taken."""
+    """A connection. `data` is still to be taken."""
 
-    def __init__(self, sock: _socket.socket) -> None:
-        self.sock: _socket.socket = sock
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock: socket.socket = sock
         self.data: bytes = b""
         self.over: bool = False
+        self._loop = asyncio.get_running_loop()
         sock.setblocking(False)
 
-    def recv(self, seconds: float = 0) -> Steps[bytes]:
+    async def recv(self, seconds: float | None = None) -> bytes:
         """The next bytes; none at the end."""
-        if self.data:
-            data, self.data = self.data, b""
-            return data
-        while True:
-            try:
-                return self.sock.recv(_PIECE)
-            except BlockingIOError:
-                yield self.sock.fileno(), IN, time.monotonic() + seconds if seconds else 0
+        data, self.data = self.data, b""
+        return data or await self._read(seconds)
 
-    def send(self, data: bytes) -> Steps[None]:
+    async def _read(self, seconds: float | None) -> bytes:
+        async with asyncio.timeout(seconds):
+            return await self._loop.sock_recv(self.sock, _PIECE)
+
+    async def send(self, data: bytes) -> None:
         """Send all of it."""
-        left = memoryview(data)
-        while left:
-            try:
-                left = left[self.sock.send(left) :]
-            except BlockingIOError:
-                yield self.sock.fileno(), OUT, 0
+        await self._loop.sock_sendall(self.sock, data)
 
-    def fill(self, size: int) -> Steps[bytes]:
+    async def fill(self, size: int) -> bytes:
         """Wait until so much has come; what has come, which is less only at the end."""
         while len(self.data) < size and not self.over:
-            before, self.data = self.data, b""
-            piece = yield from self.recv(_PATIENCE)
-            self.data, self.over = before + piece, not piece
+            piece = await self._read(_PATIENCE)
+            self.data, self.over = self.data + piece, not piece
         return self.data
 
-    def head(self) -> Steps[bytes]:
+    async def head(self) -> bytes:
         """Take everything up to an empty line; nothing at the end."""
         while b"\r\n\r\n" not in self.data:
             if len(self.data) > _MOST_HEAD:
                 raise RefusedConnection("the head of a request is too long")
-            if self.over or not (yield from self.fill(len(self.data) + 1)):
+            if self.over or not (await self.fill(len(self.data) + 1)):
                 return b""
         head, _, self.data = self.data.partition(b"\r\n\r\n")
         return head
 
-    def line(self) -> Steps[bytes]:
+    async def line(self) -> bytes:
         """Take one line, with its end."""
         while b"\r\n" not in self.data:
             if len(self.data) > _MOST_HEAD or self.over:
                 raise RefusedConnection("a line of a request has no end")
-            yield from self.fill(len(self.data) + 1)
+            await self.fill(len(self.data) + 1)
         line, end, self.data = self.data.partition(b"\r\n")
         return line + end
 
-    def copy(self, target: Stream, size: int = 0) -> Steps[None]:
+    async def copy(self, target: Stream, size: int = 0) -> None:
         """Hand on so many bytes, or all until the end."""
         left = size
         while left or not size:
-            piece = yield from self.recv()
+            piece = await self.recv()
             if not piece:
                 return
             if size:
                 piece, self.data = piece[:left], piece[left:]
                 left -= len(piece)
-            yield from target.send(piece)
-            yield None
+            await target.send(piece)
+            await asyncio.sleep(0)  # the others' turn
 
-    def end(self, how: int = _socket.SHUT_WR) -> None:
+    def end(self, how: int = socket.SHUT_WR) -> None:
         """Say that nothing more comes."""
         try:
             self.sock.shutdown(how)
@@ -179,31 +92,108 @@ class Stream:
 
     def reset(self) -> None:
         """Have the peer see that this is not an orderly end."""
-        self.sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        self.end(_socket.SHUT_RDWR)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.end(socket.SHUT_RDWR)
 
 
-def opening(stream: Stream) -> Steps[tuple[str, str]]:
+class TlsStream(Stream):
+    """TLS on a connection: two tasks may read and write it in turn."""
+
+    def __init__(
+        self, under: Stream, context: ssl.SSLContext, name: str | None = None, *, server: bool = False
+    ) -> None:
+        self._under, self._sends = under, False
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server, server_hostname=name)
+        super().__init__(under.sock)
+
+    async def shake_hands(self) -> None:
+        """Begin; ssl.SSLError if the peer cannot be trusted."""
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await self._more()
+        await self._flush()
+
+    async def _read(self, seconds: float | None) -> bytes:
+        while True:
+            try:
+                return self._tls.read(1 << 16)
+            except ssl.SSLWantReadError:
+                if not await self._more(seconds):
+                    return b""
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it."""
+        if data:
+            self._tls.write(data)
+        await self._flush()
+
+    async def _more(self, seconds: float | None = None) -> bool:
+        await self._flush()
+        data = await self._under.recv(seconds)
+        self._incoming.write(data)
+        if not data:
+            self._incoming.write_eof()
+        return bool(data)
+
+    async def _flush(self) -> None:
+        """Send what TLS has made, in its order; one that sends already sends this, too."""
+        if self._sends:
+            return
+        self._sends = True
+        try:
+            while data := self._outgoing.read():
+                await self._under.send(data)
+        finally:
+            self._sends = False
+
+
+class HostStream(TlsStream):
+    """A host's side: where it repeats a real token, its placeholder is read, also across pieces."""
+
+    def __init__(self, under: Stream, context: ssl.SSLContext, name: str, pairs: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(under, context, name)
+        self._pairs, self._kept = pairs, b""
+
+    async def _read(self, seconds: float | None) -> bytes:
+        while True:
+            piece = await super()._read(seconds)
+            data, self._kept = self._kept + piece, b""
+            for shown, real in self._pairs:
+                data = data.replace(real, shown)
+            if not piece:
+                return data
+            ends = [size for _, real in self._pairs for size in range(1, len(real)) if data.endswith(real[:size])]
+            if ends:
+                data, self._kept = data[: -max(ends)], data[-max(ends) :]
+            if data:
+                return data
+
+
+async def opening(stream: Stream) -> tuple[str, str]:
     """How a client begins: `tls` with the name it asks for, `http`, `ssh`, or something else: `raw`."""
-    data = yield from stream.fill(1)
+    data = await stream.fill(1)
     if data[:1] == bytes([_HANDSHAKE]):
-        return "tls", (yield from _asked_name(stream))
+        return "tls", await _asked_name(stream)
     while (
         data and len(data) < 8 and any(method.startswith(data) for method in (*_METHODS, b"SSH-")) and not stream.over
     ):
-        data = yield from stream.fill(len(data) + 1)
+        data = await stream.fill(len(data) + 1)
     if data.lstrip(b"\r\n").startswith(_METHODS):
         return "http", ""
     return ("ssh" if data.startswith(b"SSH-") else "raw"), ""
 
 
-def _asked_name(stream: Stream) -> Steps[str]:
+async def _asked_name(stream: Stream) -> str:
     """The server name in a ClientHello, also in one of several records; empty if there is none."""
     hello, at = b"", 0
     while len(hello) < 4 or len(hello) < 4 + int.from_bytes(hello[1:4], "big"):
-        data = yield from stream.fill(at + 5)
+        data = await stream.fill(at + 5)
         size = int.from_bytes(data[at + 3 : at + 5], "big")
-        data = yield from stream.fill(at + 5 + size)
+        data = await stream.fill(at + 5 + size)
         if (
             data[at : at + 1] != bytes([_HANDSHAKE])
             or len(data) < at + 5 + size
@@ -232,24 +222,24 @@ def server_name(hello: bytes) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def copy_requests(inside: Stream, outside: Stream, edit: Callable[[list[bytes]], list[bytes]]) -> Steps[None]:
+async def copy_requests(inside: Stream, outside: Stream, edit: Callable[[list[bytes]], list[bytes]]) -> None:
     """Hand on HTTP/1.1 requests, each with its head as `edit` returns it and its body as it is."""
-    while head := (yield from inside.head()):
+    while head := await inside.head():
         lines = head.lstrip(b"\r\n").split(b"\r\n")
         size, chunked = _body(fields(lines))
-        yield from outside.send(b"\r\n".join(edit(lines)) + b"\r\n\r\n")
+        await outside.send(b"\r\n".join(edit(lines)) + b"\r\n\r\n")
         if size:
-            yield from inside.copy(outside, size)
+            await inside.copy(outside, size)
         while chunked:
-            count = yield from inside.line()
-            yield from outside.send(count)
+            count = await inside.line()
+            await outside.send(count)
             length = _chunk_size(count.partition(b";")[0].strip())
             if length:
-                yield from inside.copy(outside, length + 2)
+                await inside.copy(outside, length + 2)
                 continue
             while chunked:
-                line = yield from inside.line()
-                yield from outside.send(line)
+                line = await inside.line()
+                await outside.send(line)
                 chunked = line != b"\r\n"
 
 
