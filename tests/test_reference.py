@@ -14,7 +14,7 @@ from hookline.cli.main import COMMANDS
 from hookline.cli.run_flags import parser as run_parser
 from hookline.events import CATALOG, spec_of
 from hookline.replies import EventFields, Reply
-from hookline.settings.fields import COMMON, KINDS
+from hookline.settings.parse import COMMON, KINDS
 from hookline.settings.policy import OWN_KEYS
 from tools.reference import FOLDER, PAGES, page
 from tools.reference.words import ENTRY, FIELDS, ON_EVENT, SWITCHES

@@ -107,7 +107,8 @@ def test_headers_of_the_cases_are_read(name: str, tmp_path: Path) -> None:
 
 def test_hooks_of_an_agents_flag_are_parsed_alike() -> None:
     """`agents_flag_frontmatter`: the JSON of `--agents` has the same `hooks` as a header."""
-    from hookline.settings import SettingsSource, parse_hooks
+    from hookline.settings import parse_hooks
+    from hookline.settings.sources import SettingsSource
 
     case = json.loads((CONTRACT / "cases" / "agents_flag_frontmatter.json").read_text())
     table = json.loads(case["cli_args"][1])["rev"]["hooks"]

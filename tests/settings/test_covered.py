@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from hookline.errors import UntrustedHooks
-from hookline.settings import ensure, places
 from hookline.settings.load import trusted_imports
+from hookline.settings.sources import places
+from hookline.settings.trust.store import ensure
 from tests.settings.test_trust import status, trusted
 from tests.settings.world import World, run
 

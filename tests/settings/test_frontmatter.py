@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hookline.errors import MissingExtra
-from hookline.settings import Markdown, Problem, load, parse_markdown, read_markdown
+from hookline.settings import Problem, load
+from hookline.settings.files import Markdown, parse_markdown, read_markdown
 from tests.settings.world import World
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from hookline.display import one_line
 from hookline.events.catalog import CATALOG
-from hookline.settings import Problem, SettingsSource, load, parse_hooks, parse_markdown
-from hookline.settings.files import parse_json
+from hookline.settings import Problem, load, parse_hooks
+from hookline.settings.files import parse_json, parse_markdown
+from hookline.settings.sources import SettingsSource
 
 words = st.one_of(
     st.sampled_from([*list(CATALOG)[:6], "preToolUse", "pre_tool_use", "hooks", "matcher", "type", "command", "args"]),

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from hookline.settings import LoadedSettings, Permissions, Problem
+from hookline.settings import LoadedSettings, Problem
 from hookline.settings.files import MOST_BYTES, read_bytes
+from hookline.settings.policy import Permissions
 from tests.settings.world import World, run
 
 
@@ -93,7 +94,8 @@ def test_the_users_folder_may_be_moved(world: World) -> None:
 
 def test_a_project_that_is_the_home_folder_is_read_once_and_is_the_users_own(world: World) -> None:
     """Then `.claude/settings.json` is the user's own file, and no trust is asked for."""
-    from hookline.settings import items_of, load
+    from hookline.settings import load
+    from hookline.settings.trust.store import items_of
 
     world.write("home/.claude/settings.json", run("u"))
     loaded = load(world.home, home=world.home, managed=world.managed)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hookline.errors import ConfigError, UntrustedHooks
-from hookline.settings import LoadedSettings, Status, Trust, ensure, items_of, trust_file
+from hookline.settings import LoadedSettings, Status, Trust
+from hookline.settings.trust.store import ensure, items_of, trust_file
 from tests.settings.world import World, run
 
 

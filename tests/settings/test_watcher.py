@@ -9,7 +9,7 @@ import pytest
 
 from hookline.core.hooks import Function
 from hookline.errors import UntrustedHooks
-from hookline.settings import LoadedSettings, Reloader, SettingsChange, watcher
+from hookline.settings import LoadedSettings, Reloader, watcher
 from hookline.settings.watcher import signature
 from tests.settings.world import World, run
 
@@ -23,7 +23,7 @@ def trust(world: World) -> None:
     world.trust.record(world.trust.status(world.load()).items)
 
 
-def names(change: SettingsChange | None) -> list[str]:
+def names(change: watcher.SettingsChange | None) -> list[str]:
     assert change is not None
     return [hook.name for hook in change.hooks]
 

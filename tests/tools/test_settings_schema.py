@@ -10,7 +10,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from hookline.cli.commands.init import starter
-from hookline.settings.fields import KINDS
+from hookline.settings.parse import KINDS
 from tools.reference.schema import settings_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(settings_schema())

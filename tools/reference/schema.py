@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from hookline.events import CATALOG
-from hookline.settings.fields import COMMON, KINDS, REQUIRED, KeySpec
+from hookline.settings.parse import COMMON, KINDS, REQUIRED, KeySpec
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ADDRESS = "urn:hookline:settings"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hookline.core.hooks.hook import DEFAULT_TIMEOUTS
 from hookline.events import CATALOG
-from hookline.settings.fields import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, KeySpec
+from hookline.settings.parse import COMMON, DEFAULT_TIMEOUT, DIALECTS, KINDS, REQUIRED, KeySpec
 from hookline.settings.sources import MANAGED, STRENGTH
 from tools.reference.markdown import code, codes, table
 from tools.reference.schema import settings_schema

@@ -26,6 +26,7 @@ from hookline.core.hooks.hook import Command
 from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError, did_you_mean
+from hookline.hook_file import load_hooks
 from hookline.runners import runner_for
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     A file that cannot be read is an error, unless not `strict`: hooks that are not there let everything pass.
     """
     if args.hooks:
-        return with_fleet_policy(from_python(args.hooks))
+        return with_fleet_policy(load_hooks(args.hooks))
     problems: list[Problem] = []
     trust = policy_for(trusted=args.trust)
     hooks = Hooks.from_settings(
@@ -320,7 +321,7 @@ def warn(problem: Problem) -> None:
 def hooks_from(source: HookSource, project: str | Path = ".", *, trust: Policy = "all") -> Hooks:
     """The hooks that an entry in a host's configuration asks; `trust` counts where it names no file."""
     if source.hooks:
-        hooks = from_python(source.hooks)
+        hooks = load_hooks(source.hooks)
     elif source.settings:
         hooks = Hooks.from_settings(project, settings=source.settings, setting_sources="", trust="all", watch=False)
     elif source.audit:
@@ -335,13 +336,6 @@ def hooks_from(source: HookSource, project: str | Path = ".", *, trust: Policy =
         private_folder(path.parent)
         hooks.observe(AuditLog(path, sync="line", max_bytes=_LOG_BYTES))
     return hooks
-
-
-def from_python(file: str) -> Hooks:
-    """The `hooks` of a Python file."""
-    from hookline.hook_file import load_hooks
-
-    return load_hooks(file)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -17,10 +17,9 @@ from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.settings.fields import ACTIONS, default_timeout
 from hookline.settings.files import Problem, read_text
 from hookline.settings.load import LoadedSettings
-from hookline.settings.parse import parse_hooks
+from hookline.settings.parse import ACTIONS, default_timeout, parse_hooks
 from hookline.settings.trust.code_imports import WORDS
 from hookline.settings.trust.scripts import MARKS, OTHER_VALUED, PYTHON_VALUED
 

@@ -32,14 +32,8 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def is_dir(path: str | Path) -> bool:
-    """Whether there is a folder; one that may not be looked at is none."""
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder above may not be entered
-
-
-def is_file(path: str | Path) -> bool:
-    """Whether there is a file; one that may not be looked at is none."""
-    return os.path.isfile(path)  # noqa: PTH113 - as above
+is_dir, is_file = os.path.isdir, os.path.isfile
+"""What may not be looked at is neither; `Path.is_dir` raises where a folder above may not be entered."""
 
 
 def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
@@ -108,14 +102,9 @@ def plain(value: Any, depth: int = 0) -> Any:
     return value if isinstance(value, int) and abs(value) < 2**63 else str(value)[:100]
 
 
-def canonical(value: Any) -> bytes:
-    """Bytes that are the same for the same value."""
-    return msgspec.json.encode(value)
-
-
 def pretty(value: Any, indent: int = 2) -> str:
     """The value for people, over several lines; with no indent, on one."""
-    return msgspec.json.format(canonical(value), indent=indent).decode()
+    return msgspec.json.format(msgspec.json.encode(value), indent=indent).decode()
 
 
 def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from hookline.core.hooks.hook import EVERYTHING, Action, AgentCheck, Command, Hook, Http, Matcher, McpTool, Prompt
 from hookline.core.shell.programs.table import names
-from hookline.settings.files import Problem, canonical
+from hookline.settings.files import Problem
 
 if TYPE_CHECKING:
     from hookline.core.shell import SimpleCommand
@@ -97,7 +97,7 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     notes = []
     for hook in hooks:
         action = msgspec.structs.replace(hook.action, **_ASIDE.get(type(hook.action), {}))
-        key = (type(action), canonical(action), hook.events, getattr(hook.condition, "text", None), hook.when)
+        key = (type(action), msgspec.json.encode(action), hook.events, getattr(hook.condition, "text", None), hook.when)
         first = kept.get(key)
         if first is not None:
             notes.append(Problem(hook.source, f"the same hook as {first.source}; it runs once", "note"))

@@ -12,32 +12,12 @@ import msgspec
 
 from hookline.core.hooks.hook import Hook
 from hookline.errors import MissingExtra
+from hookline.settings import policy, sources
 from hookline.settings.files import Problem, is_file, parse_json, parse_markdown, plain, read_bytes, read_text, shown
 from hookline.settings.hook_names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
-from hookline.settings.policy import (
-    File,
-    Permissions,
-    Switches,
-    harmless,
-    merged,
-    misspelt,
-    read_env,
-    read_permissions,
-    read_switches,
-)
-from hookline.settings.sources import (
-    HEADERS,
-    Kind,
-    SettingsFolders,
-    SettingsSource,
-    enabled_plugins,
-    header_sources,
-    mcp_sources,
-    places,
-    plugin_sources,
-    settings_sources,
-)
+from hookline.settings.policy import File, Permissions, Switches
+from hookline.settings.sources import HEADERS, Kind, SettingsFolders, SettingsSource
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,18 +88,18 @@ def load(
     `setting_sources` is `"user,project,local"` or less; `settings` is what `--settings` takes: a file or JSON text.
     Trust is not looked at here: see `trust.py`.
     """
-    where = places(project_dir, home=home, env=env, managed=managed)
-    sources, problems = settings_sources(where, setting_sources=setting_sources, settings=settings, bare=bare)
-    files = [read_settings(source) for source in sources]
+    where = sources.places(project_dir, home=home, env=env, managed=managed)
+    stated, problems = sources.settings_sources(where, setting_sources=setting_sources, settings=settings, bare=bare)
+    files = [read_settings(source) for source in stated]
     if bare:
         return merge_files(where, files, problems)
     brought, more = _plugin_files(files, plugin_dirs, where, headers=headers)
     files += brought
-    kinds = {source.kind for source in sources}
+    kinds = {source.kind for source in stated}
     if headers:
         files += [read_header(one) for one in _headers(where, kinds)]
     if "project" in kinds:
-        files += [read_settings(source) for source in mcp_sources(where)]
+        files += [read_settings(source) for source in sources.mcp_sources(where)]
         for source in memory_sources(where):
             imports = outside_imports(Path(source.path), Path(source.root))
             files.append(File(source=source, raw={"imports": imports} if imports else {}, found=True))
@@ -129,15 +109,15 @@ def load(
 def _plugin_files(
     files: Sequence[File], plugin_dirs: Iterable[str | Path], where: SettingsFolders, *, headers: bool
 ) -> tuple[list[File], list[Problem]]:
-    enabled, absent = enabled_plugins(merged(files), where)
+    enabled, absent = sources.enabled_plugins(policy.merged(files), where)
     problems, brought = list(absent), []
     for folder, name in (*((folder, "") for folder in plugin_dirs), *((folder, name) for name, folder in enabled)):
-        found, more = plugin_sources(folder, where, name)
+        found, more = sources.plugin_sources(folder, where, name)
         problems += more
         brought += [read_settings(source) for source in found]
         for one, kind in ((one, kind) for one in found[:1] for kind in HEADERS if headers):
-            sources = header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
-            brought += map(read_header, sources)
+            headed = sources.header_sources(Path(one.root), kind, where, root=one.root, foreign=True, plugin=one.plugin)
+            brought += map(read_header, headed)
     return brought, problems
 
 
@@ -147,9 +127,9 @@ def _headers(where: SettingsFolders, kinds: set[Kind]) -> Iterable[SettingsSourc
     own = "user" in kinds or (at_home and "project" in kinds)
     for kind in HEADERS:
         if own:
-            yield from header_sources(where.config_dir, kind, where, root=str(where.home), foreign=False)
+            yield from sources.header_sources(where.config_dir, kind, where, root=str(where.home), foreign=False)
         if "project" in kinds and not at_home:
-            yield from header_sources(folder, kind, where, root=str(where.project_dir), foreign=True)
+            yield from sources.header_sources(folder, kind, where, root=str(where.project_dir), foreign=True)
 
 
 def read_settings(source: SettingsSource) -> File:
@@ -170,7 +150,7 @@ def read_settings(source: SettingsSource) -> File:
             return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
         value, problems = parse_json(text, source.label)
     if isinstance(value, dict):
-        return File(source=source, raw=value, problems=(*problems, *misspelt(source, value)), found=True)
+        return File(source=source, raw=value, problems=(*problems, *policy.misspelt(source, value)), found=True)
     wrong = Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`')
     return File(source=source, problems=problems or (wrong,), broken=True, found=True)
 
@@ -231,15 +211,17 @@ def merge_files(
     """What the files say together. A file that is not `effective` (not trusted) has no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
     heard = [
-        file if effective is None or effective(file) else msgspec.structs.replace(file, raw=harmless(file.raw))
+        file if effective is None or effective(file) else msgspec.structs.replace(file, raw=policy.harmless(file.raw))
         for file in files
     ]
     said = [*problems, *(problem for file in files for problem in file.problems)]
-    switches, env, permissions = read_switches(heard, said), read_env(heard, said), read_permissions(heard, said)
+    switches, env = policy.read_switches(heard, said), policy.read_env(heard, said)
+    permissions = policy.read_permissions(heard, said)
     hooks, skills = _hooks(heard, switches, said)
     return LoadedSettings(
         places=where, files=files, hooks=hooks, skills=skills, problems=tuple(said), switches=switches,
-        permissions=permissions, env=env, raw=merged(heard), watched=_watched(where, files), source_problems=problems,
+        permissions=permissions, env=env, raw=policy.merged(heard), watched=_watched(where, files),
+        source_problems=problems,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import msgspec
 from hookline.core.engine import Engine
 from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HookFailed
-from hookline.settings.files import Problem, canonical
+from hookline.settings.files import Problem
 from hookline.settings.hook_names import with_free_names
 from hookline.settings.load import LoadedSettings, merge_files
 from hookline.settings.policy import File
@@ -160,7 +160,7 @@ def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[SettingsSou
 
 
 def _said(file: File | None) -> Any:
-    return file and file.found and (canonical(file.raw), file.problems)
+    return file and file.found and (msgspec.json.encode(file.raw), file.problems)
 
 
 def _named(status: Status) -> dict[str, ExecutedFiles]:
@@ -169,7 +169,7 @@ def _named(status: Status) -> dict[str, ExecutedFiles]:
 
 def _content(loaded: LoadedSettings, status: Status, broken: tuple[Problem, ...]) -> Any:
     """What makes two readings the same: what the files say, what is wrong with them, and what of it is trusted."""
-    files = [(file.source.path, file.found, file.broken, canonical(file.raw)) for file in loaded.files]
+    files = [(file.source.path, file.found, file.broken, msgspec.json.encode(file.raw)) for file in loaded.files]
     changes = [(change.item.path, change.path, change.kind, change.diff) for change in status.changes]
     return files, changes, broken
 

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hookline.cli.options import TimeKeeper, from_python, load, parser_for
+from hookline.cli.options import TimeKeeper, load, parser_for
 from hookline.cli.style import counted, folded, json_text, paint
 from hookline.core.hooks import Hook
 from hookline.errors import ConfigError
+from hookline.hook_file import load_hooks
 from hookline.processes.stdout import borrowed_stdout
 from hookline.processes.supervised import ChildExit, supervise
 from hookline.processes.watch import SharedDeadline
@@ -43,7 +44,7 @@ def _check_python(args: argparse.Namespace, time: TimeKeeper) -> int:
     time.loading()
     with borrowed_stdout():
         try:
-            hooks = from_python(args.hooks).hooks
+            hooks = load_hooks(args.hooks).hooks
             problems = check_hooks(hooks, args.project)
             flows = [one for hook in hooks if hook.name == "flow.judge" for one in _explain_flow(hook)]
             problems = [*problems, *flows]

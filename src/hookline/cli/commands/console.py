@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from hookline.cli.options import from_python, key_in, load, parser_for, run
+from hookline.cli.options import key_in, load, parser_for, run
 from hookline.core.files import default_log
 from hookline.errors import HooklineError
+from hookline.hook_file import load_hooks
 from hookline.records.approvals.inbox import Unreachable, ask_once
 from hookline.records.console.report import ReplaySubprocess
 from hookline.records.console.store import ConfiguredHook
@@ -63,7 +64,7 @@ def logs(files: list[str]) -> list[str]:
 
 def configured(args: argparse.Namespace) -> list[ConfiguredHook]:
     """The hooks that are configured today; they are only read, not run."""
-    hooks = from_python(args.hooks).hooks if args.hooks else load(args).hooks
+    hooks = load_hooks(args.hooks).hooks if args.hooks else load(args).hooks
     return [
         ConfiguredHook(hook.name, [event.event_name for event in hook.events], hook.matcher.pattern, hook.source)
         for hook in hooks

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.api import Hooks
-from hookline.cli.options import TERMINATED, from_python, policy_for, warn, with_fleet_policy
+from hookline.cli.options import TERMINATED, policy_for, warn, with_fleet_policy
 from hookline.cli.run_flags import parse
 from hookline.cli.style import has_terminal
 from hookline.core.interpreter import hookline_argv
 from hookline.display import one_line
 from hookline.errors import AgentError, HooklineError
+from hookline.hook_file import load_hooks
 from hookline.processes.stdout import claim_stdout
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     from hookline.agent.factory import settings_hooks
 
     if options.hooks:
-        return with_fleet_policy(from_python(options.hooks))
+        return with_fleet_policy(load_hooks(options.hooks))
     trust = policy_for(trusted=options.trust)
     return with_fleet_policy(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 

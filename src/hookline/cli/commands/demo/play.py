@@ -1,4 +1,4 @@
-"""The demo from its folder to its exit code: set the stage, let the agent work, show it, look at what happened."""
+"""`hookline demo`: a real agent on a scripted model, in a folder of its own; no key, no network."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,8 @@ from hookline.agent import Agent
 from hookline.agent.models.scripted import Scripted
 from hookline.cli.commands import audit as audit_command
 from hookline.cli.commands.demo.hooks import PYTHON, hooks
-from hookline.cli.style import colour_of, counted, json_text, paint
+from hookline.cli.options import parser_for
+from hookline.cli.style import colour_of, counted, json_text, paint, width
 from hookline.core.engine import Notice, Status, Verdict
 from hookline.core.interpreter import hookline_argv
 from hookline.display import one_line
@@ -40,7 +41,6 @@ RULES: dict[str, list[str]] = {
 }
 """Every command needs a permission; there is no one at this keyboard, so a hook gives it."""
 LINE, SCRIPT = "sh setup.sh", "echo 'hello' > ../outside.txt\n"  # gets out, but for the kernel
-MOST_COLUMNS = 110
 LEAST_ROOM = 20
 WANT, WORD = 30, 12
 
@@ -55,8 +55,10 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     subagent: bool = False
 
 
-def play(*, as_json: bool, pause: float, keep: bool) -> int:
-    """Play the story in a folder of its own; 0 only if it went as told."""
+def main(argv: list[str]) -> int:
+    """Play the story; exit code 0 only if every verdict came as told."""
+    args = parser_for("demo").parse_args(argv)
+    pause = 0.25 if sys.stdout.isatty() and not (args.fast or args.json) else 0.0
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="hookline-demo-")))
     project, log = folder / "shop", folder / "audit.jsonl"
     for name, text in tomllib.loads(_beside("project.toml")).items():
@@ -71,11 +73,11 @@ def play(*, as_json: bool, pause: float, keep: bool) -> int:
             verdicts.append(notice)
             if step := step_of(notice):
                 steps.append(step)
-                if not as_json:
+                if not args.json:
                     with contextlib.suppress(BrokenPipeError):  # a reader that has left is not a reason to stop
                         print(_timeline(step, folder), flush=True)
 
-    if not as_json:
+    if not args.json:
         print(paint("hookline demo", "bold") + ": a real agent, a scripted model, hooks at every step")
         print(paint(f"It repairs a small project in {project}.\n", "dim"))
         print(paint(f"{'THE AGENT WANTS':<{WANT}}{'VERDICT':<{WORD}}BY WHICH HOOK, AND WHY", "dim"), flush=True)
@@ -86,7 +88,7 @@ def play(*, as_json: bool, pause: float, keep: bool) -> int:
         seconds = time.perf_counter() - began
         tried = _try_to_escape(project)
     finally:
-        if not keep:
+        if not args.keep:
             shutil.rmtree(project)
     came = [[step.want, step.word, step.hook] for step in steps]
     missing = [promise for promise, told in story["promises"].items() if any(step not in came for step in told)]
@@ -96,10 +98,10 @@ def play(*, as_json: bool, pause: float, keep: bool) -> int:
         whole = audit_command.main(["verify", str(log)]) == 0
     told = {
         "steps": steps, "hooks": [hook.name for hook in hooks.hooks], "escape": tried, "missing": missing,
-        "summary": summary_of(verdicts, seconds), "audit": str(log), "project": str(project) if keep else None,
+        "summary": summary_of(verdicts, seconds), "audit": str(log), "project": str(project) if args.keep else None,
         "verified": printed.getvalue().strip(),
     }  # fmt: skip
-    print(json_text(told) if as_json else "\n".join(_ending(told, folder)))
+    print(json_text(told) if args.json else "\n".join(_ending(told, folder)))
     return 0 if whole and not missing else 1
 
 
@@ -193,10 +195,6 @@ def summary_of(verdicts: list[Verdict], seconds: float) -> dict[str, Any]:
     }
 
 
-def _columns() -> int:
-    return min(shutil.get_terminal_size().columns, MOST_COLUMNS)
-
-
 def _short(text: str, folder: Path) -> str:
     """The demo's own folder is long, and beside the point."""
     return text.replace(f"{folder}/shop/", "").replace(str(folder), "…")
@@ -205,7 +203,7 @@ def _short(text: str, folder: Path) -> str:
 def _timeline(step: Step, folder: Path) -> str:
     """A step in two columns; what does not fit beside the first goes on below."""
     said = _short(one_line(f"{step.hook}: {step.why}" if step.hook else step.why), folder)
-    first, *more = wrap(said, max(_columns() - WANT - WORD, LEAST_ROOM), break_on_hyphens=False) or [""]
+    first, *more = wrap(said, max(width() - WANT - WORD, LEAST_ROOM), break_on_hyphens=False) or [""]
     want = ("  └ " if step.subagent else "") + _short(one_line(step.want), folder)
     want = want if len(want) <= WANT - 2 else want[: WANT - 3] + "…"
     word = paint(f"{step.word:<{WORD}}", colour_of(step.word))
@@ -222,7 +220,7 @@ def _ending(told: dict[str, Any], folder: Path) -> Iterator[str]:
     else:
         yield f"\nOne more line, `{tried['line']}`, run confined; its text tells nothing:"
         refused = _short(one_line(tried["refused"]), folder)
-        yield from (f"  {line}" for line in wrap(refused, _columns() - 2, break_on_hyphens=False))
+        yield from (f"  {line}" for line in wrap(refused, width() - 2, break_on_hyphens=False))
         yield paint("It got out.", "red") if tried["escaped"] else "Stopped by the kernel; nothing was written."
     counts = [counted(numbers[name], thing) for name, thing in
               (("events", "event"), ("hooks_run", "hook run"), ("denials", "denial"))]  # fmt: skip
