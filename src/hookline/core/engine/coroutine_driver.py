@@ -20,7 +20,6 @@ import msgspec
 
 from hookline.errors import HookCancelled, HookFailed, HookTimeout
 
-
 _MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
 
 UNWANTED = "the answer is no longer wanted"
