@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, spec_of
-from hookline.replies import NOTHING, WIRE_NAMES, Decision, EventFields, Reply
+from hookline.replies import NOTHING, WIRE_NAMES, Decision, EventFields, Reply, texts
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -189,7 +189,7 @@ def only_decision(said: dict[str, Any], event_name: str) -> Reply | None:
     if not name.__class__ is word.__class__ is reason.__class__ is str or len(body) != 3 or name != event_name:
         return None
     decision = _PERMITS[event_name].get(word)
-    return None if decision is None else Reply(decision=decision, reasons=(reason,) if reason else ())
+    return None if decision is None else Reply(decision=decision, reasons=texts(reason))
 
 
 def reply_of(output: Any, event_name: str) -> Reply:
@@ -216,7 +216,7 @@ def _plain(output: Any, event_name: str) -> Said:
         spec = spec_of(event_name)
         reason = output.reason or output.stop_reason  # seeds/004: a block may give its reason as `stopReason`
         if output.decision == "block" and spec.keeps_going:
-            said |= {"keep_going": True, "keep_going_reasons": (reason,) if reason else ()}
+            said |= {"keep_going": True, "keep_going_reasons": texts(reason)}
         elif (spec.decides, output.decision) != _UNHEARD:
             _decide(said, DECISIONS[output.decision], reason if output.decision == "block" else output.reason)
     if output.continue_ is False:
@@ -245,7 +245,7 @@ def tell_model(reply: Reply, event_name: str) -> Reply:
 
 def _decide(said: Said, decision: Decision, reason: Any) -> None:
     """The stricter of what was said so far and this, with the reasons of the hook that decides."""
-    reasons = (reason,) if reason else ()
+    reasons = texts(reason)
     before = said.get("decision")
     if before is None or decision > before:
         said["decision"], said["reasons"] = decision, reasons
