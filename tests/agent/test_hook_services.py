@@ -22,7 +22,7 @@ async def test_whether_a_subagent_may_rest_is_judged_by_its_own_conversation(tmp
     judging = Scripted.of('{"ok": true}')
     lanes = {"sub": {"first": "^SUB", "turns": [{"text": "sub answer"}]}}
     async with agent_on(tmp_path, SUBAGENT, "final", hooks=hooks, lanes=lanes) as agent:
-        hooks.services = Services(judge=judge(lambda: judging, agent.conversation))
+        hooks.services = Services(judge=judge(judging, agent.conversation))
         await agent.run("go")
 
     (asked,) = judging.requests
@@ -41,8 +41,7 @@ async def test_an_agent_lends_its_model_to_prompt_hooks(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
     assert hooks.services == Services()
 
-    model = Scripted.of(lanes={"all": {"first": "", "turns": [{"text": '{"ok": true}'}]}})
-    own = judge(lambda: model)
+    own = judge(Scripted.of(lanes={"all": {"first": "", "turns": [{"text": '{"ok": true}'}]}}))
     hooks.services = Services(judge=own)
     async with agent_on(tmp_path, bash("touch ran"), "final", hooks=hooks) as agent:
         await agent.run("go")

@@ -153,9 +153,7 @@ class Play:
             return ToolEnv(state=state)
 
         try:
-            yield Services(
-                judge(lambda: model), inspector(lambda: model, lambda: reading, env), mcp_caller(lambda: servers, env)
-            )
+            yield Services(judge(model), inspector(model, lambda: reading, env), mcp_caller(lambda: servers, env))
         finally:
             close = getattr(model, "aclose", None)
             if close is not None:

@@ -88,7 +88,7 @@ def real(folder: Path, *turns: Any) -> tuple[Scripted, Any]:
     """The agent's own inspector, on a scripted model, with tools that read."""
     model, state = Scripted.of(*turns), SessionState(str(folder))
     reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
-    return model, inspector(lambda: model, lambda: reading, lambda: ToolEnv(state=state))
+    return model, inspector(model, lambda: reading, lambda: ToolEnv(state=state))
 
 
 async def test_it_may_read_before_it_answers(tmp_path: Path) -> None:

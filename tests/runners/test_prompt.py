@@ -152,7 +152,7 @@ async def test_nobody_to_ask() -> None:
 async def test_with_the_agents_own_judge() -> None:
     """One request, no tools, the schema of an answer, the model that the hook names."""
     model = Scripted.of("unused", lanes={"judge": {"last": "fine", "turns": [{"text": NOT_OK}]}})
-    verdict = await ask(judge(lambda: model), action=Prompt(prompt="fine?", model="small", continue_on_block=True))
+    verdict = await ask(judge(model), action=Prompt(prompt="fine?", model="small", continue_on_block=True))
 
     assert verdict.reason == "[fine?]: no"
     (request,) = model.requests

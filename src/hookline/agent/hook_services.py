@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
-from hookline.agent.models import Model, ModelRequest, ToolSpec, choose
+from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools, failure
 from hookline.agent.tools.mcp import McpServers, read_config
@@ -17,11 +17,9 @@ from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Servic
 
 ANSWER = ToolSpec("StructuredOutput", TEXTS["answer"], dict(ANSWER_SCHEMA))
 MOST_TURNS = 50
-#: finds a model when it is asked: a session's may change, and hooks of other kinds need no key
-FindModel: TypeAlias = Callable[[], Model]
 
 
-def judge(find: FindModel, conversation: Conversation | None = None) -> Any:
+def judge(model: Model, conversation: Conversation | None = None) -> Any:
     """One question to the model, in one request; on Stop the conversation of the resting agent comes first."""
 
     async def ask(question: Question) -> str:
@@ -34,12 +32,12 @@ def judge(find: FindModel, conversation: Conversation | None = None) -> Any:
             model=question.model or "",
             output_schema=dict(question.schema),
         )
-        return (await find().respond(request)).message.text
+        return (await model.respond(request)).message.text
 
     return ask
 
 
-def inspector(find: FindModel, tools: Any, env: Any) -> Any:
+def inspector(model: Model, tools: Any, env: Any) -> Any:
     """A small agent: it may use the session's tools, and answers with StructuredOutput; it is asked twice at most."""
     alone, resting = (f"{TEXTS[name]} {TEXTS['look']}" for name in ("judges", "rests"))
 
@@ -53,7 +51,7 @@ def inspector(find: FindModel, tools: Any, env: Any) -> Any:
                 tools=(*(tool.spec for tool in tools().values()), ANSWER),
                 model=question.model or "",
             )
-            answer = (await find().respond(request)).message
+            answer = (await model.respond(request)).message
             messages.append(answer)
             given = next((use.input for use in answer.tool_uses if not _wrong(use)), None)
             if given is not None:
@@ -113,8 +111,9 @@ def mcp_caller(servers: Callable[[], McpServers], env: Any) -> Any:
 def agent_services(conversation: Conversation) -> Services:
     """What an agent can do for hooks: its model judges, its tools look, its servers are called, as they are by then."""
     session, env = conversation.session, partial(conversation.tool_env, "")
-    look = inspector(lambda: session.model, lambda: session.tools, env)
-    return Services(judge(lambda: session.model, conversation), look, mcp_caller(lambda: session.servers, env))
+    model = _Found(lambda: session.model)
+    look = inspector(model, lambda: session.tools, env)
+    return Services(judge(model, conversation), look, mcp_caller(lambda: session.servers, env))
 
 
 def replace_services(hooks: object, old: Services, new: Services) -> None:
@@ -125,17 +124,29 @@ def replace_services(hooks: object, old: Services, new: Services) -> None:
             setattr(own, name, getattr(new, name))
 
 
+class _Found:
+    """A model that is looked for when it is asked: a session's may change, and hooks of other kinds need no key."""
+
+    name = ""
+
+    def __init__(self, find: Callable[[], Model]) -> None:
+        self._find = find
+
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+        return await self._find().respond(request, on_event)
+
+
 @asynccontextmanager
 async def services(*, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[Services]:
     """What hooks need when no agent runs (`hookline fire`): connected on the way in, ended on the way out."""
-    find = cache(lambda: choose(model or ""))
+    chosen = _Found(cache(lambda: choose(model or "")))
     servers = McpServers(read_config(mcp_config) if mcp_config else {})
     await servers.connect()
     state = SessionState(cwd)
     env = partial(ToolEnv, state)
     reading = {name: tool for name, tool in default_tools().items() if tool.read_only}
     try:
-        yield Services(judge(find), inspector(find, lambda: reading, env), mcp_caller(lambda: servers, env))
+        yield Services(judge(chosen), inspector(chosen, lambda: reading, env), mcp_caller(lambda: servers, env))
     finally:
         await state.jobs.aclose()
         await servers.aclose()

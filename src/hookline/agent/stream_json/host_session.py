@@ -17,10 +17,9 @@ import msgspec
 from msgspec import Raw
 
 from hookline.agent.agent import Agent
-from hookline.agent.factory import AgentBundle, add_agents, effort
+from hookline.agent.factory import AgentBundle, RunOptions, add_agents, effort
 from hookline.agent.messages import Result, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
-from hookline.agent.run_options import RunOptions
 from hookline.agent.session.session import PermissionQuestion
 from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
