@@ -18,6 +18,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -168,18 +169,14 @@ def too_old(text: str) -> str | None:
 
 async def version_of(cli: Cli, within: float = 10.0) -> str:
     """What `--version` prints, or the empty string if it says nothing in time."""
-    process = await asyncio.create_subprocess_exec(
-        *cli.command, "--version", stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    words = [*cli.command, "--version"]
     try:
-        async with asyncio.timeout(within):
-            printed, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        done = await asyncio.to_thread(
+            subprocess.run, words, stdin=subprocess.DEVNULL, capture_output=True, timeout=within, check=False
+        )
+    except subprocess.TimeoutExpired:
         return ""
-    return printed.decode("utf-8", "replace").strip()
+    return done.stdout.decode("utf-8", "replace").strip()
 
 
 STDERR_KEPT = 8 * 1024
