@@ -4,7 +4,6 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
 
     await transport.start(receiver)     receiver.received(chunk) … then receiver.ended(exit), once
     transport.write(data)               never waits; `await transport.drain()` does, while the peer is slow to read
-    transport.pause() / resume()        stop taking bytes from the peer, and go on
     await transport.close()             close its stdin, wait, TERM, wait, KILL
     transport.stderr                    its last words so far
 """
@@ -205,8 +204,6 @@ class Transport(Protocol):
     async def start(self, receiver: Receiver) -> None: ...
     def write(self, data: bytes) -> None: ...
     async def drain(self) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
     def end_input(self) -> None: ...
     async def close(self, grace: float | None = None) -> None: ...
     @property
@@ -228,7 +225,6 @@ class Subprocess(asyncio.SubprocessProtocol):
         self._stderr = bytearray()
         self._may_write = asyncio.Event()
         self._may_write.set()
-        self._exited = False
         self._over = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
 
@@ -278,8 +274,6 @@ class Subprocess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """What it wrote is in the pipe already, so take it; a grandchild that holds the pipe open is not waited for."""
-        self._exited = True
-        self.resume()
         if self._child is not None:
             asyncio.get_running_loop().call_later(1.0, self._child.close)
 
@@ -300,14 +294,6 @@ class Subprocess(asyncio.SubprocessProtocol):
     async def drain(self) -> None:
         await self._may_write.wait()
 
-    def pause(self) -> None:
-        if (pipe := self._pipe(1)) and not self._exited:
-            pipe.pause_reading()
-
-    def resume(self) -> None:
-        if pipe := self._pipe(1):
-            pipe.resume_reading()
-
     def end_input(self) -> None:
         if pipe := self._pipe(0):
             pipe.close()
@@ -324,7 +310,6 @@ class Subprocess(asyncio.SubprocessProtocol):
     async def _end(self, child: asyncio.SubprocessTransport, grace: float) -> None:
         """A signal to the CLI first; at the end to everything it started."""
         self.end_input()
-        self.resume()
         for wait, number in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
