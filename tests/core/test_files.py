@@ -22,8 +22,7 @@ from hookline.guards.sandboxing import call_file, note_policy
 from hookline.hosts.install.entries import mark_handled
 from hookline.hosts.install.survey import Proof, note_proof
 from hookline.hosts.table import find
-from hookline.records.audit.chain import Link
-from hookline.records.audit.verification import FileAnchor
+from hookline.records.audit.chain import FileAnchor, Link
 from hookline.sandbox.policy import Policy
 from hookline.settings.trust.store import Trust
 from hookline.testing import bash

@@ -26,10 +26,9 @@ from hookline.core.wire.json_text import read_object
 from hookline.errors import AuditError
 from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
-from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.chain import AnchorSpec, Break, Link, lines_of
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
-from hookline.records.audit.verification import AnchorSpec, lines_of
 from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]

@@ -22,18 +22,22 @@ import msgspec
 
 from hookline.core.files import locked, private, read_at
 from hookline.errors import AuditError
-from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
-from hookline.records.audit.verification import (
+from hookline.records.audit.chain import (
     BREAK,
     MOST_LINE,
     Anchor,
     AnchorSpec,
+    Break,
     Head,
+    Link,
     anchor_for,
-    key_problem,
+    chain_line,
+    follow,
+    link_before,
+    link_of,
     read_head,
+    records,
     verified,
-    write_head,
 )
 
 log: logging.Logger = logging.getLogger("hookline.audit")
@@ -122,7 +126,7 @@ class AuditFile:
             os.fsync(fd)
             if new:
                 _sync_folder(self.path.parent)
-        write_head(head_fd, head.at(last), self._key)
+        head.at(last).write(head_fd, self._key)
         self._known = (_identity(fd), last)
         if lines:
             self._remember(last)
@@ -144,7 +148,7 @@ class AuditFile:
     def _chain_state(self, head_fd: int, fd: int) -> _ChainState:
         """Where the chain goes on, and whether the file ends there."""
         head = read_head(head_fd)
-        wrong_key = None if head is None else key_problem(head, self._key)
+        wrong_key = None if head is None else head.key_problem(self._key)
         if wrong_key is not None:
             raise AuditError(f"{self.head_path}: {wrong_key}")
         if head is not None and self._known == (_identity(fd), head.last):
@@ -189,7 +193,7 @@ class AuditFile:
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
             head = Head(lost_at=last.seq).at(last).since(_base_of(next(iter([*older, self.path]))))
-        write_head(head_fd, head, self._key)
+        head.write(head_fd, self._key)
         return _ChainState(head, last, torn=torn)
 
     def _with_anchor(self, stands: _ChainState, fd: int) -> _ChainState:
@@ -224,7 +228,7 @@ class AuditFile:
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
-        write_head(head_fd, head, self._key)
+        head.write(head_fd, self._key)
         self._put_aside()
         if self._keep is None:
             return head
@@ -234,7 +238,7 @@ class AuditFile:
             self.before_deletion()
         for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
             head = head.since(_base_of(following) if following else head.last)
-            write_head(head_fd, head, self._key)
+            head.write(head_fd, self._key)
             path.unlink()
         return head
 

@@ -18,11 +18,10 @@ import msgspec
 from hookline.core.files import read_at
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
-from hookline.records.audit.chain import follow, link_before, link_of
+from hookline.records.audit.chain import follow, link_before, link_of, read_head
 from hookline.records.audit.log_file import AuditFile, last_line
 from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
-from hookline.records.audit.verification import read_head
 from hookline.records.console.index import EVENT, HOOK, TOOL, LogIndex, open_reader
 from hookline.records.console.records import MOST_NAME, VERDICTS, percentile
 
