@@ -97,7 +97,7 @@ def make_state(folder: Path) -> None:
     MachineRegistry(folder / "hub" / "machines")
     machine = Machine(folder / "fleet")
     machine.enrol(Enrolment(machine="m", name="m", hub="nats://hub", team="k"), "seed")
-    machine.contact.heard()
+    machine.heard()
     manifest = Manifest(format=1, version=1, created="now", message="", files={})
     machine.stage(Bundle(manifest, {"hooks.py": b"", "more/x.py": b""}, "digest", b"manifest", b"signature"))
 

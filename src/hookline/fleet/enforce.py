@@ -129,7 +129,7 @@ def _is_stale(machine: Machine) -> bool:
         said = machine.enrolment()
     except FleetError:  # the policy cannot be used at all then
         return False
-    return bool(said.stale_hours) and said.when_stale != "keep" and machine.contact.hours_silent() > said.stale_hours
+    return bool(said.stale_hours) and said.when_stale != "keep" and machine.hours_silent() > said.stale_hours
 
 
 def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
