@@ -47,7 +47,7 @@ def enrolled(folder: Path, *, stale_hours: float = 0.0, when_stale: Stale = "kee
         when_stale=when_stale,
     )  # fmt: skip
     machine.enrol(enrolment, "SU")
-    machine.heard()
+    machine.contact.heard()
     return machine
 
 
@@ -217,7 +217,7 @@ async def test_a_stale_policy_does_what_was_set(tmp_path: Path, when_stale: Stal
     os.utime(tmp_path / "contact", (0, 0))
 
     assert (await decided(machine, READ))[0] == decision
-    machine.heard()
+    machine.contact.heard()
     assert (await decided(machine, READ))[0] == "pass"
 
 

@@ -24,6 +24,7 @@ from hookline.agent.context.definitions import (
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
+from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.delegate import read_schema
@@ -31,7 +32,7 @@ from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import ConfigChange
-from hookline.guards.permissions import Mode, Rules, read_rules, removed_tools
+from hookline.guards.permissions import Rules, read_rules, removed_tools
 from hookline.runners.command import new_env_file
 from hookline.settings import LoadedSettings, parse_hooks
 from hookline.settings.files import Problem
@@ -41,8 +42,6 @@ from hookline.settings.trust.store import Policy as Trusting
 from hookline.settings.watcher import signature
 
 log: logging.Logger = logging.getLogger("hookline.agent")
-#: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
-CLAUDE_CODE_VERSION = "2.1.325"
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024
@@ -53,76 +52,6 @@ INTERVAL = 0.5  # seconds between two looks at the settings files
 SOURCES = {"user": "user_settings", "project": "project_settings", "local": "local_settings",
            "managed": "policy_settings"}  # fmt: skip
 HooksFor: TypeAlias = Callable[[Mapping[str, str]], Hooks]  # makes the hooks of a run for the environment they will see
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of one run; each is a flag of `hookline run`, whose help says what it does."""
-
-    prompt: str | None = None
-    print: bool = False
-    output_format: str = "text"
-    input_format: str = "text"
-    verbose: bool = False
-    include_hook_events: bool = False
-    include_partial_messages: bool = False
-    replay_user_messages: bool = False
-    settings: str | None = None
-    setting_sources: str | None = None
-    hooks: str | None = None
-    trust: bool = False
-    bare: bool = False
-    permission_mode: Mode | None = None
-    permission_prompt_tool: str | None = None
-    permission_prompts: str | None = None
-    skip_permissions: bool = False
-    allowed_tools: tuple[str, ...] = ()
-    disallowed_tools: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    model: str | None = None
-    effort: str | None = None
-    max_turns: int | None = None
-    max_budget_usd: float | None = None
-    json_schema: str | None = None
-    max_thinking_tokens: int | None = None
-    autocompact: int | None = None
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
-    mcp_config: tuple[str, ...] = ()
-    strict_mcp_config: bool = False
-    plugin_dir: tuple[str, ...] = ()
-    plugin_dir_no_mcp: tuple[str, ...] = ()
-    add_dir: tuple[str, ...] = ()
-    agents: str | None = None
-    agent: str | None = None
-    resume: str | None = None
-    continue_last: bool = False
-    fork_session: bool = False
-    session_id: str | None = None
-    no_session_persistence: bool = False
-    resume_session_at: str | None = None
-    resume_drops_turn: str | None = None
-    session_mirror: bool = False
-    confine: bool | None = None
-    no_confine: bool = False
-    sandbox: bool = False
-    init: bool = False
-    init_only: bool = False
-    maintenance: bool = False
-    worktree: str | None = None
-    audit: str | None = None
-    cwd: str | None = None
-
-    @property
-    def driven(self) -> bool:
-        """Whether a host drives the run over the control protocol."""
-        return self.input_format == "stream-json"
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The scopes whose settings, agents, skills and instructions count."""
-        stated = "user,project,local" if self.setting_sources is None else self.setting_sources
-        return tuple(word.strip() for word in stated.split(","))
 
 
 @dataclass

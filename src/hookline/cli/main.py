@@ -76,10 +76,8 @@ def _main(argv: Sequence[str] | None) -> int:
         from hookline.display import one_line
         from hookline.errors import did_you_mean
 
-        print(
-            f"hookline: no command `{one_line(words[0])}`{did_you_mean(words[0], COMMANDS)}\n\n{usage()}",
-            file=sys.stderr,
-        )
+        hint = did_you_mean(words[0], COMMANDS)
+        print(f"hookline: no command `{one_line(words[0])}`{hint}\n\n{usage()}", file=sys.stderr)
         return USAGE
     if argv is None:
         gc.disable()  # nothing becomes garbage while modules are imported; looking for it takes a tenth of the time

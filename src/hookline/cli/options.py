@@ -91,7 +91,6 @@ class Once(argparse.Action):
     """A flag that is refused when it is given again: the last one would silently take the place of the first."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        """Keep the value."""
         if getattr(namespace, self.dest, None) is not None:
             parser.error(f"{option} was given twice; import both in one Python file and name that")
         setattr(namespace, self.dest, values)
@@ -185,7 +184,6 @@ def load(args: argparse.Namespace) -> LoadedSettings:
 
 
 def _chosen(args: argparse.Namespace) -> dict[str, Any]:
-    """Which settings are meant, of a project that is there."""
     check_folder(args.project)
     return {"settings": args.settings, "setting_sources": args.setting_sources, "plugin_dirs": args.plugin_dir}
 
@@ -204,10 +202,8 @@ def hooks_of(args: argparse.Namespace, *, runners: RunnerFor = runner_for, stric
     if args.hooks:
         return with_fleet_policy(load_hooks(args.hooks))
     problems: list[Problem] = []
-    trust = policy_for(trusted=args.trust)
-    hooks = Hooks.from_settings(
-        args.project, **_chosen(args), trust=trust, watch=False, runners=runners, on_problem=problems.append
-    )
+    given = {**_chosen(args), "trust": policy_for(trusted=args.trust), "watch": False}
+    hooks = Hooks.from_settings(args.project, **given, runners=runners, on_problem=problems.append)
     if strict and hooks.settings is not None:
         loaded = hooks.settings.loaded
         unread = (problem for file in loaded.broken for problem in file.problems)
@@ -264,13 +260,12 @@ def keep_trust(project: Path) -> Iterator[list[str]]:
 
     A file that already held something that is not trusted stays so.
     """
-    from hookline.settings import Trust
-    from hookline.settings import load as read
+    from hookline import settings
 
-    trust = Trust.load()
-    unseen = {item.path: item.label for item in trust.status(read(project)).untrusted}
+    trust = settings.Trust.load()
+    unseen = {item.path: item.label for item in trust.status(settings.load(project)).untrusted}
     yield list(unseen.values())
-    trust.record([item for item in trust.status(read(project)).untrusted if item.path not in unseen])
+    trust.record([item for item in trust.status(settings.load(project)).untrusted if item.path not in unseen])
 
 
 def review(status: Status) -> bool:
@@ -376,7 +371,6 @@ class TimeKeeper:
         return hooks
 
     def __call__(self, notice: Notice) -> None:
-        """A hook began, or is done."""
         if isinstance(notice, HookStarted):
             self._running[notice.hook_id] = notice.limit + _PATIENCE
         elif isinstance(notice, HookResponse):
@@ -389,8 +383,7 @@ class TimeKeeper:
 @asynccontextmanager
 async def hosted(hooks: Hooks, *, model: str | None, mcp_config: str | None, cwd: str) -> AsyncIterator[None]:
     """Give the hooks what their kinds need, for as long as this lasts."""
-    kinds = {type(hook.action) for hook in hooks.hooks}
-    if not kinds & {Prompt, AgentCheck, McpTool}:
+    if not {type(hook.action) for hook in hooks.hooks} & {Prompt, AgentCheck, McpTool}:
         yield
         return
     from hookline.agent.hook_services import services

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from hookline.agent import PermissionQuestion
-from hookline.agent.factory import AgentBundle, RunOptions
+from hookline.agent.factory import AgentBundle
+from hookline.agent.run_options import RunOptions
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
@@ -203,7 +204,7 @@ def _diff(old: str, new: str) -> list[str]:
     from difflib import unified_diff
 
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
-    shown = [one for line in changed if not line.startswith("") or line != changed[0] for one in lines(line)]
+    shown = [one for line in changed if not line.startswith("@@") or line != changed[0] for one in lines(line)]
     return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]
 
 
@@ -224,9 +225,7 @@ def shown_on(made: AgentBundle, options: RunOptions, write: Write) -> None:
         return
     output.partial = options.include_partial_messages
     if options.session_mirror:  # every line of a transcript, for hosts that keep sessions elsewhere
-        made.agent.mirror = lambda path, entry: send(
-            {"type": "transcript_mirror", "filePath": path, "entries": [entry]}
-        )
+        made.agent.mirror = lambda path, line: send({"type": "transcript_mirror", "filePath": path, "entries": [line]})
     only = None if options.include_hook_events else START_ONLY
     made.hooks.observe(HookReporter(output, made.hooks, only), inline=True)
     if not options.driven:

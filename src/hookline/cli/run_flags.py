@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.agent.factory import RunOptions
+from hookline.agent.run_options import RunOptions
 from hookline.cli.options import FlagParser, flag_tables, parser_for
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode
@@ -27,13 +27,11 @@ def _mode(text: str) -> Mode:
         raise argparse.ArgumentTypeError(f"unknown mode `{text}`{hint}") from None
 
 
-def _number(
-    pattern: str, what: str, example: str, make: Callable[[str], float], least: float = 0
-) -> Callable[[str], Any]:
-    """What reads a number that matches a pattern and is larger than `least`."""
+def _number(form: str, what: str, example: str, make: Callable[[str], float], least: float = 0) -> Callable[[str], Any]:
+    """What reads a number that has a form (a pattern) and is larger than `least`."""
 
     def read(text: str) -> Any:
-        number = make(text) if re.fullmatch(pattern, text) else least
+        number = make(text) if re.fullmatch(form, text) else least
         if number <= least:
             raise argparse.ArgumentTypeError(f"expected {what}, got `{text}`; write {example}")
         return number
@@ -114,11 +112,8 @@ def parse(argv: Sequence[str]) -> RunFlags:
     idle = [re.findall(r"--\S+", row[0])[0] for row in flag_tables()["without effect"][1:]]
     passed_over = [f"flag `{name}` is unknown here and passed over" for name in unknown]
     passed_over += [f"flag `{name}` has no effect here" for name in idle if made.flags[name].dest in said]
-    options: Any = {
-        field.name: tuple(value) if isinstance(value, list) else value
-        for field in fields(RunOptions)
-        if (value := said.get(field.name)) is not None
-    }
+    chosen = {field.name: said[field.name] for field in fields(RunOptions) if field.name in said}
+    options: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
     return RunFlags(RunOptions(**options), tuple(passed_over), "version" in said)
 
 

@@ -14,7 +14,7 @@ require("agent-framework")
 import agent_framework as framework
 
 Next = Callable[[], Awaitable[None]]
-
+Updates = AsyncIterator[framework.AgentResponseUpdate]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # bundles are marked experimental; which versions have them is checked above
@@ -75,9 +75,7 @@ class _Runs(_Asks, framework.AgentMiddleware):
             messages.append(_message("assistant", run.stopped))
         context.result.messages[:] = messages
 
-    async def _updates(
-        self, run: AgentRun, context: framework.AgentContext, call_next: Next
-    ) -> AsyncIterator[framework.AgentResponseUpdate]:
+    async def _updates(self, run: AgentRun, context: framework.AgentContext, call_next: Next) -> Updates:
         """The same for a run whose updates are consumed as they come."""
         async with run:
             feedback: str | None = ""
@@ -95,7 +93,7 @@ class _Runs(_Asks, framework.AgentMiddleware):
             yield _update(run.stopped)
 
 
-async def _pass(run: AgentRun, stream: Any) -> AsyncIterator[framework.AgentResponseUpdate]:
+async def _pass(run: AgentRun, stream: Any) -> Updates:
     """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
     updates = aiter(stream)
     while True:
@@ -121,8 +119,6 @@ class _Requests(_Asks, framework.ChatMiddleware):
 
 
 class _Calls(_Asks, framework.FunctionMiddleware):
-    """Around a tool call."""
-
     async def process(self, context: framework.FunctionInvocationContext, call_next: Next) -> None:
         run = steps.current_run(self._asking.hooks)
         if run is None:
@@ -163,11 +159,11 @@ def _update(text: str | None) -> framework.AgentResponseUpdate:
     return framework.AgentResponseUpdate(role="assistant", contents=[framework.Content.from_text(text or "")])
 
 
-async def _once(run: AgentRun) -> AsyncIterator[framework.AgentResponseUpdate]:
+async def _once(run: AgentRun) -> Updates:
     yield _update(run.stopped)
 
 
-def _streamed(updates: AsyncIterator[framework.AgentResponseUpdate]) -> Any:
+def _streamed(updates: Updates) -> Any:
     return framework.ResponseStream(updates, finalizer=framework.AgentResponse.from_updates)
 
 

@@ -69,7 +69,6 @@ class _Guard:
         self._refused: dict[int, str] = {}
 
     def points(self) -> dict[InterceptionPoint, Callable[[Any], Any]]:
-        """What is registered where."""
         return {
             InterceptionPoint.INPUT: _closed(self._input),
             InterceptionPoint.EXECUTION_END: self._execution_end,
@@ -115,7 +114,6 @@ class _Guard:
             run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
 
     def end_all(self) -> None:
-        """End the sessions of work that is not guarded any more."""
         for run in list(self._runs.values()):
             run.end_now(asyncio.CancelledError())
         self._runs.clear()

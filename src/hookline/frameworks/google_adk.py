@@ -58,7 +58,6 @@ class HooklinePlugin(BasePlugin):
             run.end_now(asyncio.CancelledError() if task.cancelled() else task.exception())
 
     def _pop(self, invocation_id: str) -> AgentRun | None:
-        """Forget an invocation that is over, and return its first run."""
         run = self._runs.pop(invocation_id, None)
         if run is not None:
             self._calls.forget([run, *run.agents.values()])

@@ -74,7 +74,6 @@ class _Watch:
         self.calls[use] = call
 
     def end(self) -> None:
-        """The call is over, and with it the agent that it started."""
         if self._subagent is not None:
             steps.done(self._subagent.finish(None))
             self._subagent.end_now()
@@ -93,7 +92,6 @@ class _Callbacks(BaseCallbackHandler):
         self._runs: dict[UUID, list[AgentRun]] = {}
 
     def belongs_to_graph(self, run: AgentRun) -> None:
-        """The run ends with the graph that is running here."""
         graph = self._graphs.get(getattr(get_config().get("callbacks"), "parent_run_id", None) or UUID(int=0))
         if graph is not None:
             self._runs.setdefault(graph, []).append(run)
@@ -163,6 +161,7 @@ def calling(client: SyncHookClient, call: ToolCall) -> Iterator[None]:
 
 _RUNS = "hookline_runs"
 Update = dict[str, Any] | None
+Handler = Callable[[ToolCallRequest], Awaitable[Any]]
 
 
 class HooklineState(AgentState[Any]):
@@ -203,7 +202,6 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
         self._resumed: dict[str, AgentRun] = {}
 
     def _new_run(self, client: HookClient) -> AgentRun:
-        """A run that begins here, and ends with its graph."""
         run = client.new_run(session_id=_thread(), agent=get_config().get("metadata", {}).get("lc_agent_name"))
         CALLBACKS.belongs_to_graph(run)
         return run
@@ -267,14 +265,10 @@ class HooklineMiddleware(AgentMiddleware[Any, Any, Any]):
 
         return steps.done(self._call(self.sync, request, handle))
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
         return await self._call(self.client, request, handler)
 
-    async def _call(
-        self, client: HookClient, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> Any:
+    async def _call(self, client: HookClient, request: ToolCallRequest, handler: Handler) -> Any:
         given = request.tool_call
         call = await self._run_of(request.state, client).judge(given["name"], given["args"], given.get("id") or "")
         if call.refused is not None:

@@ -102,7 +102,6 @@ class _Guard:
         return dataclasses.replace(handoff, on_invoke_handoff=self._marked(invoke, original))
 
     def tool(self, tool: Any) -> Any:
-        """The tool with hooks around it, unless it has them."""
         if isinstance(tool, _RUNS_ELSEWHERE):
             return tool
         if not isinstance(tool, agents.FunctionTool):
@@ -129,11 +128,7 @@ class _Guard:
         return made
 
     def first_run(self, context: Any) -> AgentRun:
-        """The run a context belongs to.
-
-        All contexts of a run share one `usage`; the run of an agent that is called as a tool shares it too, but is
-        inside a run of ours.
-        """
+        """Contexts of a run share one `usage`; an agent called as a tool has it too, but inside a run of ours."""
         outer = steps.current_run(self.asking.hooks)
         key = (id(context.usage), id(outer) if outer is not None else 0)
         found = self._runs.get(key)
@@ -145,7 +140,6 @@ class _Guard:
         return found
 
     async def _admit(self, context: Any, agent: Any, input: Any) -> agents.GuardrailFunctionOutput:
-        """The prompt reaches the model only if hooks let it."""
         run = self.first_run(context)
         if run.open:
             return agents.GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
@@ -174,10 +168,9 @@ class _Guard:
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         first = self.first_run(context)
         run = first.run_of(agent.name)
-        if _by_name(agent) or not run.finished:  # its last answer came from a model that is not ours, or from a tool
-            feedback = await run.finish(steps.text_of(steps.plain(output)))
-            if feedback is not None:
-                log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
+        unasked = _by_name(agent) or not run.finished  # its last answer came from a model that is not ours, or a tool
+        if unasked and await run.finish(steps.text_of(steps.plain(output))) is not None:
+            log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
         await first.end()
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:

@@ -15,24 +15,10 @@ require("pydantic-ai")
 from pydantic import ValidationError
 from pydantic_ai import ModelRequestNode, RunContext, exceptions
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturn,
-    UserPromptPart,
-)
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturn, UserPromptPart
 from pydantic_graph import End
 
-_FAILURES = (
-    exceptions.ModelRetry,
-    exceptions.ToolFailed,
-    exceptions.ToolRetryError,
-    exceptions.ToolFailedError,
-    ValidationError,
-)
+_FAILURES = (exceptions.ModelRetry, exceptions.ToolFailed, exceptions.ToolRetryError, exceptions.ToolFailedError)
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -100,7 +86,7 @@ class HooklineCapability(AbstractCapability[Any]):
         try:
             with steps.inside(self._run):
                 return await handler(given)
-        except _FAILURES as error:
+        except (*_FAILURES, ValidationError) as error:
             await self._failed(use_id, error)
             raise
         finally:
@@ -197,14 +183,14 @@ def _answers_text(ctx: RunContext[Any]) -> bool:
     return ctx.agent is None or ctx.agent.output_type is str
 
 
-def _add(messages: list[ModelMessage], text: str) -> None:
+def _add(messages: list[Any], text: str) -> None:
     """Put `text` into the request that is about to be made."""
     last = messages[-1]
     assert isinstance(last, ModelRequest)
     messages[-1] = replace(last, parts=[*last.parts, UserPromptPart(text)])
 
 
-def _forget_prompt(messages: list[ModelMessage]) -> None:
+def _forget_prompt(messages: list[Any]) -> None:
     """A refused prompt must not reach the model with the history of a later run either."""
     last = messages[-1] if messages else None
     if isinstance(last, ModelRequest):
@@ -218,9 +204,8 @@ def _validated(ctx: RunContext[Any], call: ToolCall) -> dict[str, Any]:
     if tool is None:
         return call.arguments
     try:
-        checked: dict[str, Any] = tool.args_validator.validate_python(
-            call.arguments, allow_partial="off", context=ctx.validation_context
-        )
+        validate = tool.args_validator.validate_python
+        checked: dict[str, Any] = validate(call.arguments, allow_partial="off", context=ctx.validation_context)
     except ValidationError as problem:
         why = f"`{call.name}` was denied: a hook's rewrite does not fit the tool: {problem}"
         raise exceptions.SkipToolExecution(why) from None

@@ -34,16 +34,11 @@ def check(loaded: LoadedSettings) -> list[Problem]:
     written = [hook for file in loaded.files if "hooks" in file.raw
                for hook in parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks]  # fmt: skip
     found = dict.fromkeys([*loaded.problems, *check_hooks(written, str(loaded.places.project_dir))])
-    texts = {
-        file.source.label: read_text(file.source.path, "")[0] or ""
-        for file in loaded.files
-        if file.source.path and file.markdown is None
-    }
+    sources = [file.source for file in loaded.files if file.source.path and file.markdown is None]
+    texts = {source.label: read_text(source.path, "")[0] or "" for source in sources}
     order = {file.source.label: number for number, file in enumerate(loaded.files)}
-    return sorted(
-        (_placed(problem, texts) for problem in found),
-        key=lambda one: (order.get(one.where.partition(": ")[0], len(order)), one.line, one.column),
-    )
+    said = [_placed(problem, texts) for problem in found]
+    return sorted(said, key=lambda one: (order.get(one.where.partition(": ")[0], len(order)), one.line, one.column))
 
 
 def _placed(problem: Problem, texts: Mapping[str, str]) -> Problem:
@@ -126,10 +121,8 @@ def asks_to_confine(hook: Hook) -> bool:
     if hook.confines or not isinstance(hook.action, Command):
         return hook.confines
     line = " ".join([hook.action.command, *(hook.action.args or ())])
-    return any(
-        "guard" in words and ("--confine=auto" in words or ("--confine", "auto") in pairwise(words))
-        for words in (part.words for part in parse_line(line).commands)
-    )
+    spoken = [part.words for part in parse_line(line).commands]
+    return any("guard" in one and ("--confine=auto" in one or ("--confine", "auto") in pairwise(one)) for one in spoken)
 
 
 def _timeout(hook: Hook) -> Iterator[str]:
@@ -223,7 +216,6 @@ class _CommandCheck:
                 yield f"`{program}` {problem}"
 
     def _script(self, command: SimpleCommand) -> str | None:
-        """The script that a shell or an interpreter is given."""
         language = language_of(command.name)
         if command.name not in SHELLS and not language and command.name not in (".", "source"):
             return None

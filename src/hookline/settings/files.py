@@ -89,12 +89,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise RecursionError
     if isinstance(value, dict):
-        return {
-            key if isinstance(key, str) else str(key).lower() if isinstance(key, bool) else str(key): plain(
-                one, depth + 1
-            )
-            for key, one in value.items()
-        }
+        names = {key: str(key).lower() if isinstance(key, bool) else str(key) for key in value}
+        return {names[key]: plain(one, depth + 1) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(one, depth + 1) for one in value]
     if isinstance(value, bool | str | float) or value is None:
@@ -253,11 +249,9 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
         return _leniently(text, label, yaml, error)
     except (ValueError, RecursionError) as error:
         return {}, (Problem(label, f"its header cannot be read: {str(error).lower() or 'it is nested too deeply'}"),)
-    if value is None:
-        return {}, ()
-    if not isinstance(value, dict):
+    if value is not None and not isinstance(value, dict):
         return {}, (Problem(label, f"its header must be `key: value` lines, got {shown(value)}"),)
-    return value, ()
+    return value or {}, ()
 
 
 def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, Any], tuple[Problem, ...]]:

@@ -111,7 +111,7 @@ def _plugin_files(
 ) -> tuple[list[File], list[Problem]]:
     enabled, absent = sources.enabled_plugins(policy.merged(files), where)
     problems, brought = list(absent), []
-    for folder, name in (*((folder, "") for folder in plugin_dirs), *((folder, name) for name, folder in enabled)):
+    for folder, name in (*((folder, "") for folder in plugin_dirs), *((one, name) for name, one in enabled.items())):
         found, more = sources.plugin_sources(folder, where, name)
         problems += more
         brought += [read_settings(source) for source in found]
@@ -193,12 +193,8 @@ def read_header(source: SettingsSource) -> File:
 
 def trusted_imports(loaded: LoadedSettings) -> frozenset[str]:
     """The files outside the project that its instructions may take in."""
-    return frozenset(
-        str(path)
-        for file in loaded.files
-        if file.source.kind == "memory" and file.source.path not in loaded.refused
-        for path in file.raw.get("imports", ())
-    )
+    memory = [file for file in loaded.files if file.source.kind == "memory" and file.source.path not in loaded.refused]
+    return frozenset(str(path) for file in memory for path in file.raw.get("imports", ()))
 
 
 def merge_files(
@@ -219,15 +215,13 @@ def merge_files(
     permissions = policy.read_permissions(heard, said)
     hooks, skills = _hooks(heard, switches, said)
     return LoadedSettings(
-        places=where, files=files, hooks=hooks, skills=skills, problems=tuple(said), switches=switches,
+        places=where, files=files, hooks=tuple(hooks), skills=tuple(skills), problems=tuple(said), switches=switches,
         permissions=permissions, env=env, raw=policy.merged(heard), watched=_watched(where, files),
         source_problems=problems,
     )  # fmt: skip
 
 
-def _hooks(
-    files: Sequence[File], switches: Switches, problems: list[Problem]
-) -> tuple[tuple[Hook, ...], tuple[Skill, ...]]:
+def _hooks(files: Sequence[File], switches: Switches, problems: list[Problem]) -> tuple[list[Hook], list[Skill]]:
     hooks: list[Hook] = []
     skills: list[Skill] = []
     for file in files:
@@ -249,7 +243,7 @@ def _hooks(
         taken |= {hook.name for hook in named}
         skills[at] = msgspec.structs.replace(skill, hooks=tuple(named))
     problems += notes
-    return tuple(free), tuple(skills)
+    return free, skills
 
 
 def _watched(where: SettingsFolders, files: Iterable[File]) -> tuple[str, ...]:

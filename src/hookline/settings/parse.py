@@ -61,9 +61,7 @@ def _spec(test: Any, want: str, write: str, otherwise: Any = "default") -> KeySp
 
 
 REQUIRED = {kind: tuple(key for key, row in rows.items() if "required" in row) for kind, rows in _ROWS.items()}
-KINDS: dict[str, Mapping[str, KeySpec]] = {
-    kind: {key: _spec(*row) for key, row in rows.items()} for kind, rows in _ROWS.items()
-}
+KINDS = {kind: {key: _spec(*row) for key, row in rows.items()} for kind, rows in _ROWS.items()}
 """Keys by kind of hook."""
 COMMON = KINDS.pop("common")  # keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own
 DIALECTS: tuple[str, ...] = tuple(_ROWS["command"]["dialect"][0])
@@ -149,8 +147,6 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class _Reader:
-    """Walks a `hooks` object, collecting hooks and problems."""
-
     def __init__(self, source: SettingsSource, rules: HttpRules) -> None:
         self.source = source
         self.rules = rules

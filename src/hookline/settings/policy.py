@@ -130,9 +130,8 @@ def read_env(files: Iterable[File], problems: list[Problem]) -> dict[str, str]:
     for one in by_strength(files):
         table = one.raw.get("env", {})
         if not isinstance(table, dict):
-            problems.append(
-                one.problem("env", f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`')
-            )
+            message = f'expected an object of texts, got {shown(table)}; write `{{"A": "b"}}`'
+            problems.append(one.problem("env", message))
             continue
         for name, value in table.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -151,9 +150,8 @@ def read_permissions(files: Iterable[File], problems: list[Problem]) -> tuple[Pe
         if isinstance(table, dict):
             found.append(_permissions(one, table, problems))
         elif table is not None:
-            problems.append(
-                one.problem("permissions", f'expected an object, got {shown(table)}; write `{{"deny": []}}`')
-            )
+            message = f'expected an object, got {shown(table)}; write `{{"deny": []}}`'
+            problems.append(one.problem("permissions", message))
     return tuple(found)
 
 

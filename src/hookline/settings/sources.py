@@ -59,6 +59,9 @@ class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.root if self.plugin else None
 
 
+Sources = tuple[SettingsSource, ...]
+
+
 class SettingsFolders(msgspec.Struct, frozen=True, kw_only=True):
     """The folders that settings are looked for in."""
 
@@ -133,7 +136,7 @@ def settings_sources(
     setting_sources: str | Iterable[str] | None = None,
     settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
     bare: bool = False,
-) -> tuple[tuple[SettingsSource, ...], tuple[Problem, ...]]:
+) -> tuple[Sources, tuple[Problem, ...]]:
     """The settings files to read, existing or not, in configured order.
 
     `setting_sources` is a list or `"user,project"` (all three unless said; `""` is none). `settings` (`--settings`: a
@@ -187,15 +190,13 @@ def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> Sett
     return where.file("flag", absolute_path(given))
 
 
-def mcp_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
+def mcp_sources(where: SettingsFolders) -> Sources:
     """The project's `.mcp.json`, whose servers are programs that it wants started."""
     path = where.project_dir / ".mcp.json"
     return (where.file("mcp", path, root=str(where.project_dir), foreign=True),) if path.is_file() else ()
 
 
-def plugin_sources(
-    folder: str | Path, where: SettingsFolders, name: str = ""
-) -> tuple[tuple[SettingsSource, ...], tuple[Problem, ...]]:
+def plugin_sources(folder: str | Path, where: SettingsFolders, name: str = "") -> tuple[Sources, tuple[Problem, ...]]:
     """What a plugin's folder declares: `hooks/hooks.json`, `.mcp.json`, `hooks` and `mcpServers` of its `plugin.json`.
 
     `name` is how hooks name the plugin (`plug@market`); a folder given by hand is called `NAME@inline`.
@@ -252,33 +253,31 @@ def _manifest(path: Path, label: str) -> tuple[dict[str, Any] | None, tuple[Prob
     return (None, (Problem(label, f"{misfits[0]}; the plugin is not used"),)) if misfits else (table, ())
 
 
-def enabled_plugins(
-    raw: Mapping[str, Any], where: SettingsFolders
-) -> tuple[tuple[tuple[str, str], ...], tuple[Problem, ...]]:
-    """`(name, folder)` of every installed plugin that `enabledPlugins` switches on."""
+def enabled_plugins(raw: Mapping[str, Any], where: SettingsFolders) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """Every installed plugin that `enabledPlugins` switches on, with its folder."""
     table = raw.get("enabledPlugins")
     names = [name for name, on in table.items() if on is True] if isinstance(table, dict) else []
     if not names:
-        return (), ()
+        return {}, ()
     listed = where.config_dir / "plugins" / "installed_plugins.json"
     installed, problems = read_json(str(listed), where.label(listed))
     known: Any = installed.get("plugins") if isinstance(installed, dict) else None
-    folders = []
+    folders = {}
     for name in names:
         entry = known.get(name) if isinstance(known, dict) else None
         entry = entry[0] if isinstance(entry, list) and entry else entry
         path = entry.get("installPath") if isinstance(entry, dict) else None
         if isinstance(path, str) and path:
-            folders.append((name, path))
+            folders[name] = path
         else:
             absent = Problem(f"enabledPlugins.{name}", "is not installed, so its hooks do not run", "warning")
             problems = (*problems, absent)
-    return tuple(folders), problems
+    return folders, problems
 
 
 def header_sources(
     folder: Path, kind: HeaderKind, where: SettingsFolders, *, root: str, foreign: bool, plugin: str | None = None
-) -> tuple[SettingsSource, ...]:
+) -> Sources:
     """The agents', skills' or commands' markdown files of a `.claude` (or plugin) folder, sorted by name."""
     paths = sorted(_markdown(folder / f"{kind}s", *((2, "SKILL.md") if kind == "skill" else (4, ""))))
     return tuple(where.file(kind, path, root=root, foreign=foreign, plugin=plugin) for path in paths[:_MOST_HEADERS])
@@ -299,9 +298,7 @@ def _markdown(folder: Path, levels: int, name: str) -> Iterable[Path]:
             continue
         seen += len(entries)
         folders = [Path(entry.path) for entry in entries if is_dir(entry.path)]
-        files = (
-            Path(entry.path) for entry in entries if entry.name == name or (not name and entry.name.endswith(".md"))
-        )
+        files = (Path(one.path) for one in entries if one.name == name or (not name and one.name.endswith(".md")))
         if level < levels:
             waiting += [(one, level + 1) for one in folders]
         if not name or level == levels:

@@ -175,17 +175,14 @@ def _content(loaded: LoadedSettings, status: Status, broken: tuple[Problem, ...]
 
 
 log: logging.Logger = logging.getLogger("hookline.settings")
+OnProblem = Callable[[Problem], Any]
 
 
 class LiveSettings:
     """The settings behind a set of hooks: `loaded` is what the files say, `refresh` looks for edits."""
 
     def __init__(
-        self,
-        engine: Engine,
-        reloader: Reloader,
-        env: Mapping[str, str] | None,
-        on_problem: Callable[[Problem], Any] | None,
+        self, engine: Engine, reloader: Reloader, env: Mapping[str, str] | None, on_problem: OnProblem | None
     ) -> None:
         self._engine = engine
         self._reloader = reloader

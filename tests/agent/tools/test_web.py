@@ -16,9 +16,9 @@ from hookline.agent.messages import User
 from hookline.agent.models.base import ModelRequest, ModelResponse
 from hookline.agent.models.openai import OpenAI
 from hookline.agent.models.scripted import Scripted
-from hookline.agent.tools import ToolEnv, ToolResult, default_tools
+from hookline.agent.tools import ToolEnv, ToolResult, default_tools, web_text
 from hookline.agent.tools import web as web_tools
-from hookline.agent.tools.web import html_text
+from hookline.agent.tools.web_text import html_text
 from hookline.events import PreToolUse
 from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, requests_of, results
@@ -259,13 +259,13 @@ HOSTILE = [
 @pytest.mark.parametrize("page", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is left of it."""
-    monkeypatch.setattr(web_tools, "LONGEST_READING", 0.2)
+    monkeypatch.setattr(web_text, "LONGEST_READING", 0.2)
     assert isinstance(html_text(page, "https://h.example/"), str)
 
 
 def test_a_long_page_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are not seen in the text."""
-    monkeypatch.setattr(web_tools, "LONGEST_READING", 300.0)
+    monkeypatch.setattr(web_text, "LONGEST_READING", 300.0)
     words = [f"word{number}" for number in range(20_000)]
 
     assert html_text(f"<p>{' '.join(words)}</p>").split() == words

@@ -8,7 +8,6 @@ file: the second is given a copy to go on with, and says so.
 
 import errno
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -261,8 +260,15 @@ def _encode(entry: Any) -> bytes:
     try:
         return msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
+        return msgspec.json.encode(_whole_characters(entry))
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+    return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 SLUG_LIMIT = 200

@@ -104,10 +104,6 @@ class StreamOutput:
             fields["deferred_tool_use"] = msgspec.to_builtins(result.deferred)
         self.say("result", **fields)
 
-    def refuse_prompt(self, why: str) -> None:
-        """The result of a prompt that cannot be worked on."""
-        self.result(Result(subtype="error_during_execution", is_error=True, reason="error", errors=(why,)))
-
 
 class HookReporter:
     """An observer that turns what hooks do into messages: started, progress, response."""
@@ -152,13 +148,17 @@ def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None])
 
     A host would else see no more than a process that ended.
     """
-    output = StreamOutput(str(uuid4()))
-    output.listeners.append(lambda note: write(msgspec.json.encode(note) + b"\n"))
     for line in lines:
         asked = read_object(line) or {}
+        answer: Note = {}
         if asked.get("type") == "control_request":
             response = {"subtype": "error", "request_id": asked.get("request_id"), "error": problem}
-            return write(msgspec.json.encode({"type": "control_response", "response": response}) + b"\n")
-        if asked.get("type") == "user":
-            return output.refuse_prompt(problem)
+            answer = {"type": "control_response", "response": response}
+        elif asked.get("type") == "user":
+            counts = dict.fromkeys(("duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"), 0)
+            answer = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
+            answer |= {**counts, "permission_denials": [], "terminal_reason": "error"}
+            answer |= {"uuid": str(uuid4()), "session_id": str(uuid4())}
+        if answer:
+            return write(msgspec.json.encode(answer) + b"\n")
     return None

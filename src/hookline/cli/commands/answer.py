@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0  # seconds until the host is answered without the hooks, unless the command says otherwise
-
+Deliver = Callable[[Response], None]
 MOST_BYTES = 50 * 1024 * 1024
 _PROVING = "HOOKLINE_PROVE"
 _GLANCE = 0.5  # seconds between two looks at whether the host has given up
@@ -164,7 +164,7 @@ def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Res
     return refused(request.host, problem, data, event=request.event)
 
 
-def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]) -> None:
+def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Deliver) -> None:
     """Load the hooks, ask them, deliver the answer; what they still do in the background comes after it."""
     import asyncio
 
@@ -179,9 +179,7 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Callable[
     return asyncio.run(_ask(hooks, request._replace(host=host), data, until, deliver))
 
 
-async def _ask(
-    hooks: Hooks, request: AnswerOptions, data: bytes, until: float, deliver: Callable[[Response], None]
-) -> None:
+async def _ask(hooks: Hooks, request: AnswerOptions, data: bytes, until: float, deliver: Deliver) -> None:
     from hookline.hosts.judged_calls import leave
     from hookline.hosts.serve import serve
 
@@ -193,7 +191,6 @@ async def _ask(
 
 
 def _load(request: AnswerOptions) -> Hooks:
-    """The hooks that the command names, under the fleet's policy and audit."""
     from hookline.api import report_trouble
     from hookline.cli.options import with_fleet_policy
     from hookline.hosts.host import refuse_unasked

@@ -27,13 +27,14 @@ from hookline.core.files import default_log
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
-from hookline.records.audit.chain import Break, ExpectedAnchor, Link
+from hookline.records.audit.chain import Break, Link
 from hookline.records.audit.checkpoint import Checkpoints, LogTree, SigningKey, TreeHead, verified_note
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.export import FORMATS, lines, signed_statement, write_parquet
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
+from hookline.records.audit.verification import ExpectedAnchor
 from hookline.records.replay.reader import is_within
 from hookline.settings.load import load
 
@@ -158,11 +159,7 @@ def line(entry: Mapping[str, Any], width: int | None = None) -> str:
     stamp = moment.strftime("%H:%M:%S") if moment else "--:--:--"
     said = " ".join(part for part in (str(entry.get("event", "")), _about(entry)) if part) + _why(entry)
     room = None if width is None else max(width - len(f"{stamp} {word:<{_WORD}} "), 10)
-    return f"{paint(stamp, 'dim')} {paint(f'{word:<{_WORD}}', colour_of(word))} {_cut(one_line(said), room)}"
-
-
-def _cut(text: str, room: int | None) -> str:
-    return text if room is None or len(text) <= room else text[: room - 1] + "…"
+    return f"{paint(stamp, 'dim')} {paint(f'{word:<{_WORD}}', colour_of(word))} {one_line(said, room)}"
 
 
 def _why(entry: Mapping[str, Any]) -> str:
@@ -178,7 +175,7 @@ def _about(entry: Mapping[str, Any]) -> str:
     values = given.values() if isinstance(given, dict) else ()
     first = next((str(value) for value in values if isinstance(value, str)), "")
     text = first or str(entry.get("prompt") or "") or ("" if entry.get("tool") else str(entry.get("subject") or ""))
-    return " ".join(part for part in (str(entry.get("tool") or ""), _cut(text, _SHORT)) if part)
+    return " ".join(part for part in (str(entry.get("tool") or ""), one_line(text, _SHORT)) if part)
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -238,7 +235,6 @@ def _verify_one(path: str, args: argparse.Namespace) -> int:
 
 
 def _proof(file: AuditFile, key: bytes | None) -> str:
-    """What it means that a log is whole."""
     known = file.anchor.read(key) if file.anchor is not None else None
     if known is not None:
         return f"nor was it rolled back to before record {known.seq}, which {file.anchor} knows"

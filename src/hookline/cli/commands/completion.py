@@ -8,13 +8,13 @@ from io import StringIO
 from hookline.cli.main import COMMANDS, command_of
 from hookline.cli.options import TEXTS, flag_tables, parser_for
 
-Words = dict[str, list[str]]
+Words = dict[str, str]
 
 
 def main(argv: list[str]) -> int:
     """Print the script of one shell."""
     args = parser_for("completion", shells=tuple(SCRIPTS)).parse_args(argv)
-    words = {name: sorted({"--help", *_words_of(name)}) for name in COMMANDS if name != "completion"}
+    words = {name: " ".join(sorted({"--help", *_words_of(name)})) for name in COMMANDS if name != "completion"}
     print(SCRIPTS[args.shell](words), end="")
     return 0
 
@@ -37,17 +37,13 @@ def _words_of(name: str) -> Iterator[str]:
 
 
 def _bash(flags: Words) -> str:
-    cases = [
-        f'        {name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")) ;;' for name, words in flags.items()
-    ]
+    cases = [f'        {name}) COMPREPLY=($(compgen -W "{words}" -- "$word")) ;;' for name, words in flags.items()]
     return _template("bash", " ".join([*COMMANDS, "help"]), cases)
 
 
 def _zsh(flags: Words) -> str:
     commands = "\n".join(f"    '{name}:{about.replace(chr(39), '’')}'" for name, (_, about) in COMMANDS.items())
-    return _template(
-        "zsh", commands, [f"    {name}) compadd -- {' '.join(words)}; _files ;;" for name, words in flags.items()]
-    )
+    return _template("zsh", commands, [f"    {name}) compadd -- {words}; _files ;;" for name, words in flags.items()])
 
 
 def _template(shell: str, commands: str, cases: list[str]) -> str:
@@ -59,7 +55,7 @@ def _fish(flags: Words) -> str:
     lines = ["# fish completion for hookline"]
     for name, (_, about) in COMMANDS.items():
         lines.append(f'complete -c hookline -n __fish_use_subcommand -f -a {name} -d "{about}"')
-    for name, word in ((name, word) for name, words in flags.items() for word in words):
+    for name, word in ((name, word) for name, words in flags.items() for word in words.split()):
         offer = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"
         lines.append(f'complete -c hookline -n "__fish_seen_subcommand_from {name}" {offer}')
     return "\n".join(lines) + "\n"

@@ -54,12 +54,9 @@ def logs(files: list[str]) -> list[str]:
     """The logs that are meant: those named, else those that lie in this folder and what `install --audit` writes."""
     usual = [default_log()] if default_log().exists() else []
     here = (*Path().glob("*.jsonl"), *Path(".hookline").glob("*.jsonl"), *usual)
-    found = files or [str(path) for path in here]
-    if not found:
-        raise HooklineError(
-            "no audit log in this folder; name one, or have one written: `hookline install claude --audit`"
-        )
-    return found
+    if found := files or [str(path) for path in here]:
+        return found
+    raise HooklineError("no audit log in this folder; name one, or have one written: `hookline install claude --audit`")
 
 
 def configured(args: argparse.Namespace) -> list[ConfiguredHook]:

@@ -138,11 +138,8 @@ async def _fire(hooks: Hooks, event: Event, args: argparse.Namespace) -> tuple[V
         for outcome in late  # what hooks in the background said after the verdict
         for said in [" ".join([*outcome.reply.context, *outcome.reply.messages])]
     ]
-    others += [
-        one_line(f"· {hook.name} was not asked: {why}")
-        for hook in hooks.hooks
-        if type(event) in hook.events and (why := why_not(hooks, hook, event))
-    ]
+    reasons = [(hook.name, why_not(hooks, hook, event)) for hook in hooks.hooks if type(event) in hook.events]
+    others += [one_line(f"· {name} was not asked: {why}") for name, why in reasons if why]
     return verdict, [folded(line, 2, 4) for line in others]
 
 

@@ -46,8 +46,7 @@ def main(argv: list[str]) -> int:
 
 
 def _folder(args: argparse.Namespace) -> Path:
-    folder: Path = args.folder or state_folder() / "hub"
-    return folder
+    return Path(args.folder or state_folder() / "hub")
 
 
 async def _hub(args: argparse.Namespace) -> int:
@@ -99,7 +98,8 @@ async def _push(args: argparse.Namespace) -> int:
         return 1
     async with _running(args) as hub:
         if not args.no_replay:
-            await asyncio.to_thread(_show_flips, _folder(args) / "audit", args.policy)
+            report = await asyncio.to_thread(preview, _folder(args) / "audit", args.policy)
+            print(report_text(report, 20) if report else "no recorded calls to replay yet")
         question = f"push to {_of_all(args.canary)}?"
         if not args.yes and not sys.stdin.isatty():
             raise FleetError(f"{question} there is no terminal to ask at; say --yes")
@@ -116,14 +116,7 @@ def _of_all(share: float) -> str:
     return "all machines" if share >= 1 else f"{share:.0%} of the machines"
 
 
-def _show_flips(audit: Path, policy: Path) -> None:
-    """What the policy would have decided differently about everything the hub has recorded in the last week."""
-    report = preview(audit, policy)
-    print(report_text(report, 20) if report else "no recorded calls to replay yet")
-
-
 async def _change(args: argparse.Namespace) -> int:
-    """One step at the hub, and what has changed by it."""
     async with _running(args) as hub:
         if args.what == "token":
             print(hub.token(args.hours))
@@ -197,7 +190,6 @@ async def _console(args: argparse.Namespace) -> int:
 
 @asynccontextmanager
 async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
-    """The hub of this folder, connected to for one command."""
     hub = await Administrator.connect(_folder(args))
     try:
         yield hub
@@ -228,13 +220,13 @@ def _connection_begins() -> str:
 async def _status(_: argparse.Namespace) -> int:
     machine = Machine()
     enrolment, current = machine.enrolment(), machine.current()
-    hours = machine.hours_silent()
+    hours = machine.contact.hours_silent()
     print(one_line(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}"))
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
-    keeper = machine.connected_by()
+    keeper = machine.contact.connected_by()
     print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
-    if trouble := machine.trouble():
+    if trouble := machine.contact.trouble():
         print(paint(one_line(trouble), "red"))
     if enrolment.when_stale != "keep":
         print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
@@ -245,8 +237,8 @@ async def _status(_: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace) -> int:
     machine = Machine()
     leaf = Leaf(machine, hosts=agents)
-    if machine.connecting() is None:  # held until this process ends
-        raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
+    if machine.contact.connecting() is None:  # held until this process ends
+        raise FleetError(f"pid {machine.contact.connected_by()} keeps this machine connected already")
     await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())
     return 0
 

@@ -48,11 +48,8 @@ def starter(policy: str = "", *, shared: bool = False, flow: bool = False, hosts
     if any(host.endswith(":22") for host in hosts):  # those who push by ssh have an agent that knows their key
         reach += " --socket '$SSH_AUTH_SOCK'"
     confined = f"{_CONFINED}{reach} --ask-for-others" if hosts else _CONFINED
-    rows = (("Bash", confined), (edits, _INSIDE), (looks, "guard protect"))
-    guards = [
-        {"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]}
-        for name, (match, words) in zip(NAMES, rows, strict=True)
-    ]
+    rows = zip(NAMES, (("Bash", confined), (edits, _INSIDE), (looks, "guard protect")), strict=True)
+    guards = [{"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]} for name, (match, words) in rows]
     told: dict[str, Any] = {}
     if flow:
         from hookline.guards.flow import flow as flow_guard
@@ -154,7 +151,6 @@ def list_packs(argv: list[str]) -> int:
 
 
 def _known(names: Iterable[str]) -> list[str]:
-    """The packs of these names."""
     chosen = list(dict.fromkeys(names))
     if missing := [name for name in chosen if name not in packs()]:
         raise HooklineError(f"no pack is called `{missing[0]}`; there are {', '.join(packs())}")

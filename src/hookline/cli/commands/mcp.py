@@ -1,10 +1,10 @@
 """`hookline mcp`: hooks and pins in front of an MCP server; `pin`, `diff` and `accept` for what is pinned."""
 
-import argparse
 import asyncio
 import os
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -55,9 +55,7 @@ def main(argv: list[str]) -> int:
         return run(_serve(lambda: _hooks(args), args, command, source, sink.fileno()))
 
 
-async def _serve(
-    load: Callable[[], Hooks], args: argparse.Namespace, command: list[str], source: int, sink: int
-) -> int:
+async def _serve(load: Callable[[], Hooks], args: Namespace, command: list[str], source: int, sink: int) -> int:
     """Serve the client on these descriptors; the server starts first, and gets ready while the hooks are loaded."""
     upstream = await _connect(args, command)
     try:
@@ -70,7 +68,7 @@ async def _serve(
     return 0 if has_left else 1
 
 
-async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) -> int:
+async def _listen(hooks: Hooks, args: Namespace, command: list[str]) -> int:
     """Serve clients at an address; one that cannot be protected is refused."""
     import secrets
 
@@ -96,7 +94,7 @@ async def _listen(hooks: Hooks, args: argparse.Namespace, command: list[str]) ->
     return 0
 
 
-def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send, server: Upstream) -> Gateway:
+def _gateway(hooks: Hooks, args: Namespace, pins: Pins, to_client: Send, server: Upstream) -> Gateway:
     hooks.engine.fallback = partial(ask_inbox, host=f"MCP server {args.name}")
     notes = None
     if args.agent:
@@ -107,7 +105,7 @@ def _gateway(hooks: Hooks, args: argparse.Namespace, pins: Pins, to_client: Send
     return Gateway(hooks, args.name, pins, to_client, server, ask_seconds=args.ask_seconds, host=notes)
 
 
-def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
+def _held(args: Namespace, command: list[str]) -> list[str]:
     """The command as the kernel is to hold it, if it is; what cannot be held is not started."""
     if args.sha256:
         _check_files(command, args.sha256)
@@ -130,11 +128,11 @@ def _held(args: argparse.Namespace, command: list[str]) -> list[str]:
     return [*launch_argv(), *words]
 
 
-def _source(args: argparse.Namespace) -> HookSource:
+def _source(args: Namespace) -> HookSource:
     return HookSource(args.hooks or "", args.settings or "", args.audit)
 
 
-def _hooks(args: argparse.Namespace) -> Hooks:
+def _hooks(args: Namespace) -> Hooks:
     """The hooks of an entry that `install` wrote are those of the host's hook; else those of the flags."""
     if not args.agent and not args.audit:
         return hooks_of(args)
@@ -167,7 +165,7 @@ def _administer(what: str, words: list[str], command: list[str]) -> int:
     return 0
 
 
-def _pin(args: argparse.Namespace, command: list[str]) -> int:
+def _pin(args: Namespace, command: list[str]) -> int:
     """Pin a server before a client meets it: what the first use would pin."""
     if not command:
         print("hookline mcp pin: name the server; end with `-- COMMAND …` or `-- URL`", file=sys.stderr)
@@ -215,7 +213,7 @@ def _check_files(command: list[str], wanted: str) -> None:
         raise ConfigError("--sha256", f"the files of this command are others: expected {wanted}, found sha256:{found}")
 
 
-async def _connect(args: argparse.Namespace, command: list[str], login: Mapping[str, str] | None = None) -> Upstream:
+async def _connect(args: Namespace, command: list[str], login: Mapping[str, str] | None = None) -> Upstream:
     """The server behind a command or a URL; headers are in environment variables, so that no command line has one."""
     command, headers = _held(args, command), dict(login or {})
     if "://" in command[0]:

@@ -10,7 +10,8 @@ from typing import BinaryIO
 from hookline.api import Hooks
 from hookline.cli.options import TimeKeeper, hooks_of, hosted, parser_for, record_refusal, run
 from hookline.core.wire.dialects import DIALECTS
-from hookline.hosts.answer import MOST_BYTES, LineCodec, answer, refused
+from hookline.hosts.answer import answer
+from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
 from hookline.processes.loop import read_lines
 from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines
@@ -27,7 +28,8 @@ def main(argv: list[str]) -> int:
         """The child's part: it has lines to answer, and nothing of the host's stdin or stdout."""
         time = TimeKeeper(due)
         time.loading()
-        _without_stdin()
+        if not sys.stdin.isatty():  # hooks that read stdin must not take the host's lines; a terminal is asked
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         claim_stdout().close()
         with os.fdopen(sink, "wb", closefd=False) as answers:
             return 0 if run(_serve(time.watch(hooks_of(args)), args, source, answers)) else 1
@@ -39,17 +41,8 @@ def main(argv: list[str]) -> int:
         record_refusal(lambda: [LineCodec(args.dialect).decode(line)], death.reason)
         return refused(line, death.reason)
 
-    return Lines(work, refuse, "hookline pipe", source=sys.stdin.fileno(), longest=MOST_BYTES, due=due).answer_all(
-        sys.stdout.buffer
-    )
-
-
-def _without_stdin() -> None:
-    """Hooks that read stdin must not take the host's lines; a terminal stays, to be asked for trust."""
-    if not sys.stdin.isatty():
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+    lines = Lines(work, refuse, "hookline pipe", source=sys.stdin.fileno(), longest=MOST_BYTES, due=due)
+    return lines.answer_all(sys.stdout.buffer)
 
 
 async def _serve(hooks: Hooks, args: argparse.Namespace, source: int, sink: BinaryIO) -> bool:

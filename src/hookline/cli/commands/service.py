@@ -95,7 +95,6 @@ def _pushed(one: dict[str, Any]) -> str:
 
 
 def _hook_sets(sets: dict[str, dict[str, Any]], width: int, room: int | None) -> Iterator[str]:
-    """A table of at most so many lines."""
     if not sets:
         return
     rows = sorted(sets.items(), key=lambda pair: -pair[1]["events"])

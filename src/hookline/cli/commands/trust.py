@@ -50,7 +50,6 @@ def _not_by_content(status: Status) -> list[str]:
 
 
 def _json(status: Status) -> str:
-    """The status for programs."""
     said = {
         "trusted": status.trusted,
         "files": [

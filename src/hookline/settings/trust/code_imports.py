@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     import ast
 
 _TEXT = re.sub(r"\n +", " ", Path(__file__).with_name("words.txt").read_text("utf-8"))
-WORDS: dict[str, tuple[str, ...]] = {
-    name: tuple(words.split()) for name, _, words in (line.partition(": ") for line in _TEXT.splitlines())
-}
+_LINES = (line.partition(": ") for line in _TEXT.splitlines())
+WORDS: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, _, words in _LINES}
 """The lists of `words.txt`."""
 _MOST_FILES = 400
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})

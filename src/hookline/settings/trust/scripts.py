@@ -121,11 +121,9 @@ class _CommandReader:
         if "\0" in text:
             return
         line = parse_line(self.marked(text))
-        entered = (
-            absolute_path(bases[0] / self.filled(one.words[-1]))
-            for one in line.commands
-            if one.name in ("cd", "pushd") and len(one.words) > 1 and 1 not in one.unknown
-        )
+        moves = [one for one in line.commands if one.name in ("cd", "pushd")]
+        known = [one.words[-1] for one in moves if len(one.words) > 1 and 1 not in one.unknown]
+        entered = [absolute_path(bases[0] / self.filled(word)) for word in known]
         shell = _ShellText(self, (*bases, *entered), where)
         for command in line.commands:
             words = tuple(map(self.filled, command.words))
@@ -136,14 +134,12 @@ class _CommandReader:
                 shell.note(self.filled(reason))
 
     def marked(self, text: str) -> str:
-        """The text with marks in place of folders."""
         text = fill(text, MARKS.get, EITHER)
         for mark, value in ((_PLUGIN, self._plugin), (_PROJECT, str(self.project))):
             text = text.replace(value, mark) if value and len(value) > 1 else text
         return text
 
     def filled(self, word: str) -> str:
-        """The word with folders in place of their marks."""
         for mark, value in self._marks.items():
             word = word.replace(mark, value)
         return word
@@ -159,7 +155,6 @@ class _ShellText:
         self._reader.notes[self._where + what] = None
 
     def read(self, command: SimpleCommand) -> None:
-        """One command: its program, and what that runs."""
         reader, name = self._reader, command.name
         given = dict(command.assignments)
         if "PATH" in given:

@@ -205,7 +205,6 @@ def _place_of_script(words: Sequence[str]) -> int | None:
 
 
 def _hashed(path: str, sha256: str) -> bytes:
-    """The bytes of a file, which are those that were trusted."""
     import hashlib
 
     found = read_bytes(path, LARGEST)

@@ -106,12 +106,9 @@ def _same_listings(named: dict[str, ExecutedFiles]) -> dict[str, ExecutedFiles]:
         before = merged.get(one.folder, one)
         names = {*before.names, *one.names} if before.names and one.names else ()  # none: all of them count
         merged[one.folder] = Listing(one.folder, tuple(sorted(names)), code=before.code or one.code)
-    return {
-        hook: msgspec.structs.replace(
-            each, listings=tuple({one.folder: merged[one.folder] for one in each.listings}.values())
-        )
-        for hook, each in named.items()
-    }
+    folders = {hook: dict.fromkeys(one.folder for one in each.listings) for hook, each in named.items()}
+    listed = {hook: tuple(merged[folder] for folder in kept) for hook, kept in folders.items()}
+    return {hook: msgspec.structs.replace(each, listings=listed[hook]) for hook, each in named.items()}
 
 
 def stated(kept: Mapping[str, Any]) -> Iterator[str]:
@@ -181,8 +178,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TrustedFile(msgspec.Struct):
-    """What was trusted of one file."""
-
     definitions: str = ""
     scripts: dict[str, HookScript] = msgspec.field(default_factory=dict)
     at: str = ""
@@ -249,15 +244,13 @@ class Trust:
 
     def record(self, items: Iterable[Item]) -> None:
         """Trust these from now on. The record is locked and replaced in one step, so two at once lose nothing."""
-        now = datetime.now(UTC).isoformat()
-        fresh = {
-            item.path: _TrustedFile(item.definitions, {one.path: one for one in item.scripts}, now) for item in items
-        }
+        at = datetime.now(UTC).isoformat()
+        new = {item.path: _TrustedFile(item.definitions, {one.path: one for one in item.scripts}, at) for item in items}
         with self._changing():
             if self.problems:
                 with contextlib.suppress(OSError):
                     self.path.replace(self.path.with_suffix(".damaged"))
-            self._kept.update(fresh)
+            self._kept.update(new)
             self.problems = ()
 
     def forget(self, root: str | Path) -> int:

@@ -46,7 +46,6 @@ async def tests_must_pass(event: Stop, ctx: Context) -> Reply:
     count = ran[1] if ran else "0"
     if process.returncode == 0:
         return message(f"{count} of {count} tests pass")
-    failing = [
-        name.replace("_", " ") for name in re.findall(r"^(?:FAIL|ERROR): (?:test_)?(\w+)", printed, re.MULTILINE)
-    ]
+    failed = re.findall(r"^(?:FAIL|ERROR): (?:test_)?(\w+)", printed, re.MULTILINE)
+    failing = [name.replace("_", " ") for name in failed]
     return keep_going(f"{len(failing)} of {count} tests fail: {', '.join(failing)}")

@@ -25,7 +25,7 @@ from hookline.cli.commands import audit as audit_command
 from hookline.cli.commands.demo.hooks import PYTHON, hooks
 from hookline.cli.options import parser_for
 from hookline.cli.style import colour_of, counted, json_text, paint, width
-from hookline.core.engine import Notice, Status, Verdict
+from hookline.core.engine import Notice, Observer, Status, Verdict
 from hookline.core.interpreter import hookline_argv
 from hookline.display import one_line
 from hookline.guards.permissions import read_rules
@@ -109,9 +109,7 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-async def _work(
-    project: Path, story: dict[str, Any], observers: tuple[Callable[[Notice], Any], ...], pause: float
-) -> None:
+async def _work(project: Path, story: dict[str, Any], observers: tuple[Observer, ...], pause: float) -> None:
     """Let the agent work; `pause` is how long the model thinks before each answer."""
     for observer in observers:
         hooks.observe(observer, inline=True)
@@ -139,10 +137,8 @@ def _try_to_escape(project: Path) -> dict[str, Any]:
     if not skipped:
         (project / "setup.sh").write_text(SCRIPT)
         policy = Policy((str(project),), write_guard="paths.stay_inside")
-        command = [*launcher(), *policy.arguments(), "--", "bash", "-c", LINE]
-        done = subprocess.run(
-            command, cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
+        argv = [*launcher(), *policy.arguments(), "--", "bash", "-c", LINE]
+        done = subprocess.run(argv, cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         refused = "\n".join(line for line in done.stderr.splitlines() if line.startswith("hookline: "))
     escaped = (project.parent / "outside.txt").exists()
     return {"line": LINE, "refused": refused, "escaped": escaped, "skipped": skipped}
