@@ -92,7 +92,8 @@ async def test_a_def_that_outlives_its_time_is_abandoned_and_counted(caplog: pyt
     assert begun.wait(30)  # while the loop stands still: a call that has not begun is not abandoned
     verdict = await firing
     assert verdict.outcomes[0].status is Status.TIMEOUT
-    assert hooks.engine.runners.abandoned == 1
+    runner: Any = hooks.engine.runners.of(hooks.hooks[0])
+    assert runner.abandoned == 1
     await hooks.aclose()
     assert "1 function hook(s) still run in abandoned threads" in caplog.text
     let_go.set()

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hookline.core.engine.verdict import Approval, Outcome, RunnerResult, Status, Verdict
+from hookline.core.engine.verdict import Approval, Outcome, RunnerResult, Status, Verdict, outcome_of
 from hookline.core.hooks.hook import Hook
 from hookline.core.wire.exit_codes import no
 from hookline.core.wire.output_types import only_decision
@@ -100,8 +100,8 @@ def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseExcept
     status = Status.TIMEOUT if isinstance(error, HookTimeout) else Status.FAILED
     if isinstance(error, HookExited) and error.exit_code == 2:
         reply = no(spec.name, error.message or f"hook `{hook.name}` {problem}") or reply
-    return Outcome(
-        hook=hook.name, source=hook.source, event=event.event_name, reply=reply, ms=ms, error=problem,
+    return outcome_of(
+        hook, event, reply=reply, ms=ms, error=problem,
         status=Status.CANCELLED if isinstance(error, HookCancelled) else status,
         exit_code=getattr(error, "exit_code", None), stdout=getattr(error, "stdout", ""), stderr=printed,
     )  # fmt: skip

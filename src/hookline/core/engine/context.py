@@ -244,11 +244,6 @@ class RunnerPool:
                 runner = self._runners[kind] = self._factory(kind)
         return runner
 
-    @property
-    def abandoned(self) -> int:
-        """How many `def` hooks still run in a thread although they are not waited for any more."""
-        return sum(getattr(runner, "abandoned", 0) for runner in list(self._runners.values()))
-
     async def aclose(self) -> None:
         """End every runner."""
         with self._lock:

@@ -193,7 +193,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
     def __init__(self, suspended: Suspended, limits: Limits) -> None:
         self._suspended = suspended
         self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
-        self._limits = limits
+        self._limits, self._limit = limits, limits.stated or limits.seconds
         self._expired = 0
         self._hurried = self._presumed = False
 
@@ -234,10 +234,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         return self._judged(step, outside=outside)
 
     def _current_task(self) -> asyncio.Task[Any]:
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:
-            task = None
+        running = asyncio._get_running_loop()  # noqa: SLF001 - one of `asyncio.events.__all__`
+        task = None if running is None else asyncio.current_task(running)
         if task is None:
             self._steps.close()
             raise HookFailed("has to wait for something, which only works in an asyncio task; fire from within one")
@@ -253,16 +251,14 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             self._limits.on_cancel("cancelled")
             raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
-            limit = self._limits.stated or self._limits.seconds
-            return _because(HookTimeout(f"gave no reply within {limit:g} s"), error)
+            return _because(HookTimeout(f"gave no reply within {self._limit:g} s"), error)
         return _because(HookCancelled("cancelled itself before it replied"), error) if cancelled else answer
 
     def _too_late(self) -> HookTimeout:
         """It answered, but only after its time; the timer could not ring while the hook held the loop up."""
-        limit = self._limits.stated or self._limits.seconds
         if self._stepped <= self._due:
-            return blocked_loop(self._loop.time() - self._stepped, limit)
-        return HookTimeout(f"gave no reply within {limit:g} s")
+            return blocked_loop(self._loop.time() - self._stepped, self._limit)
+        return HookTimeout(f"gave no reply within {self._limit:g} s")
 
     def expire(self) -> None:
         """Its time, or its time to clean up, is over."""

@@ -29,7 +29,7 @@ from hookline.core.engine.context import Context, HookScope, RunnerPool, bind
 from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.select import HookIndex, Registry, applies_to, select
-from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict, ended_by
+from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict, ended_by, outcome_of
 from hookline.core.hooks.hook import Command, Hook
 from hookline.errors import HookCancelled, HooklineError, HookTimeout
 from hookline.events import Event, EventSpec
@@ -256,10 +256,8 @@ class Dispatcher:
         """
         self.background.start(self._late_outcome(ctx, spec, reply), self.scope.on_late)
         now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
-        return Outcome(
-            hook=ctx.hook.name, source=ctx.hook.source, event=ctx.event.event_name, status=Status.BACKGROUND,
-            reply=NOTHING if now == NOTHING else now, ms=self._ms(ctx),
-        )  # fmt: skip
+        said = NOTHING if now == NOTHING else now
+        return outcome_of(ctx.hook, ctx.event, status=Status.BACKGROUND, reply=said, ms=self._ms(ctx))
 
     async def _late_outcome(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
         late = msgspec.structs.replace(ctx, started=self.scope.clock(), fire_deadline=None)
@@ -297,15 +295,14 @@ def _unwrapped(step: Any) -> Any:
 
 
 def _replied(ctx: Context, result: RunnerResult, ms: float) -> Outcome:
-    hook = ctx.binding.hook
-    return Outcome(
-        hook=hook.name, source=hook.source, event=ctx.event.event_name, reply=result.reply or NOTHING, ms=ms,
+    return outcome_of(
+        ctx.binding.hook, ctx.event, reply=result.reply or NOTHING, ms=ms,
         exit_code=result.exit_code, stdout=result.stdout, stderr=result.stderr,
     )  # fmt: skip
 
 
 def _skipped(hook: Hook, event: Event, why: str) -> Outcome:
-    return Outcome(hook=hook.name, source=hook.source, event=event.event_name, status=Status.SKIPPED, note=why)
+    return outcome_of(hook, event, status=Status.SKIPPED, note=why)
 
 
 def _log_failure(outcome: Outcome, error: Exception) -> None:

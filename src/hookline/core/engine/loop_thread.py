@@ -41,7 +41,7 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; a caller that is interrupted cancels it."""
-        running = _running_loop()
+        running = asyncio._get_running_loop()  # noqa: SLF001 - one of `asyncio.events.__all__`
         if running is self._loop:
             with ThreadPoolExecutor(1, "hookline-sync-nested") as pool:  # here the caller would wait for itself
                 return pool.submit(copy_context().run, asyncio.run, work).result()
@@ -145,13 +145,6 @@ def _noting(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(loop, *args, **options)
 
     return noting
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 _lock = threading.Lock()

@@ -67,6 +67,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
 
+def outcome_of(hook: Hook, event: Event, **more: Any) -> Outcome:
+    """The outcome of a hook on an event."""
+    return Outcome(hook=hook.name, source=hook.source, event=event.event_name, **more)
+
+
 class RunnerResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a runner brings back: the reply, and what else is known of the run."""
 
@@ -437,11 +442,11 @@ def silent_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: S
     made = []
     for position, hook in enumerate(chosen):
         said = reply if position == answered - 1 else NOTHING
-        names: dict[str, Any] = {"hook": hook.name, "source": hook.source, "event": event.event_name}
         if position < answered:
-            made.append(Outcome(**names, reply=said, ms=(marks[position + 1] - marks[position]) * 1000))
+            made.append(outcome_of(hook, event, reply=said, ms=(marks[position + 1] - marks[position]) * 1000))
         else:
-            made.append(Outcome(**names, status=Status.SKIPPED, note=ended_by(chosen[answered - 1].name, reply)))
+            why = ended_by(chosen[answered - 1].name, reply)
+            made.append(outcome_of(hook, event, status=Status.SKIPPED, note=why))
     return tuple(made)
 
 
