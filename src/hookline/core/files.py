@@ -18,36 +18,27 @@ _BEYOND = 1 << 30  # Windows locks bytes, and locked ones cannot be read: so it 
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    _WAIT, _NOW, _NONE = msvcrt.LK_LOCK, msvcrt.LK_NBLCK, msvcrt.LK_UNLCK
+
+    def _lock(fd: int, how: int) -> None:
         os.lseek(fd, _BEYOND, os.SEEK_SET)
         while True:
             try:
-                return msvcrt.locking(fd, msvcrt.LK_LOCK, 1)
+                return msvcrt.locking(fd, how, 1)
             except OSError as problem:
-                if problem.errno != errno.EDEADLK:  # it only gave up after ten seconds of waiting
+                if how != _WAIT or problem.errno != errno.EDEADLK:  # it only gave up after ten seconds of waiting
                     raise
-
-    def lock_now(fd: int) -> None:
-        """Lock an open file without waiting; raises `OSError` if another process holds it."""
-        os.lseek(fd, _BEYOND, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-
-    def _unlock(fd: int) -> None:
-        os.lseek(fd, _BEYOND, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+    _WAIT, _NOW, _NONE = fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN
+    _lock = fcntl.flock
 
-    def lock_now(fd: int) -> None:
-        """Lock an open file without waiting; raises `OSError` if another process holds it."""
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _unlock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # said aloud: a process forked meanwhile would hold it open
+def lock_now(fd: int) -> None:
+    """Lock an open file without waiting; raises `OSError` if another process holds it."""
+    _lock(fd, _NOW)
 
 
 @contextlib.contextmanager
@@ -55,11 +46,11 @@ def locked(path: Path) -> Iterator[int]:
     """Hold the lock on a file, which is made if it is not there; its descriptor is for reading and writing."""
     fd = os.open(path, _FLAGS, 0o600)
     try:
-        _lock(fd)
+        _lock(fd, _WAIT)
         try:
             yield fd
         finally:
-            _unlock(fd)
+            _lock(fd, _NONE)  # said aloud: a process forked meanwhile would hold it open
     finally:
         os.close(fd)
 

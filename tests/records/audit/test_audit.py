@@ -590,7 +590,8 @@ def test_without_file_locks_of_unix_the_log_can_still_be_imported(tmp_path: Path
     code = """
     import asyncio, os, sys, types, hookline.core.engine
     held = []
-    msvcrt = types.SimpleNamespace(LK_LOCK=1, LK_UNLCK=0, locking=lambda fd, mode, length: held.append((mode, length)))
+    locks = {'LK_UNLCK': 0, 'LK_LOCK': 1, 'LK_NBLCK': 2}
+    msvcrt = types.SimpleNamespace(**locks, locking=lambda fd, mode, length: held.append((mode, length)))
     sys.platform, sys.modules['fcntl'], sys.modules['msvcrt'] = 'win32', None, msvcrt
     from hookline.records.audit.log_file import AuditFile
     file = AuditFile(sys.argv[1])

@@ -145,21 +145,11 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
         stepper = idle.pop()
     except IndexError:
         stepper = new_stepper()
-    try:
-        waits_for = stepper(coroutine)
-    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows
-        return RaisedError(error)
-    if waits_for is SILENT:
-        idle.append(stepper)
-        return None
-    if waits_for.__class__ is EarlyAnswer:
-        idle.append(stepper)
-        return waits_for.take()
-    return Suspended(stepper, waits_for)
+    return _step(Suspended(stepper, None), stepper, coroutine)
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
-    """One more step, taken by `send` or `throw`."""
+    """One step, taken by `send` or `throw`."""
     try:
         said: Any = resume(value)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows

@@ -100,6 +100,13 @@ async def _as_coroutine(work: Awaitable[Any] | None) -> Any:
     return await work if inspect.isawaitable(work) else None
 
 
+class StartedRun(msgspec.Struct):
+    """A hook whose first step was taken already, on the fast path: what it answered, raised or waits for."""
+
+    ctx: Context
+    step: Any
+
+
 class EventRun(msgspec.Struct):
     """One event on its way through the hooks chosen for it, `among` those that were there when it was fired."""
 
@@ -108,13 +115,7 @@ class EventRun(msgspec.Struct):
     chosen: Sequence[Hook]
     among: HookIndex
     deadline: float | None = None
-
-
-class StartedRun(msgspec.Struct):
-    """A hook whose first step was taken already, on the fast path: what it answered, raised or waits for."""
-
-    ctx: Context
-    step: Any
+    started: StartedRun | None = None
 
 
 class Dispatcher:
@@ -127,11 +128,10 @@ class Dispatcher:
         self._registry = registry
         self._runners = runners
 
-    async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = (),
-                       started: StartedRun | None = None) -> Verdict:  # fmt: skip
-        """One verdict of all hooks. `done` and `started` are how far the fast path came, if it began."""
+    async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = ()) -> Verdict:
+        """One verdict of all hooks. `done` and `run.started` are how far the fast path came, if it began."""
         if order not in ("parallel", UNANIMOUS) or len(run.chosen) < 2:
-            outcomes = await self._sequential(run, list(done), started, run_all=order == RUN_ALL)
+            outcomes = await self._sequential(run, list(done), run_all=order == RUN_ALL)
             return merge(run.event, outcomes)
         async with asyncio.TaskGroup() as group:  # on the input as it came
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
@@ -147,9 +147,7 @@ class Dispatcher:
             verdict.reply = verdict.reply | disagreement(asked)
         return verdict
 
-    async def _sequential(
-        self, run: EventRun, outcomes: list[Outcome], started: StartedRun | None, *, run_all: bool = False
-    ) -> list[Outcome]:
+    async def _sequential(self, run: EventRun, outcomes: list[Outcome], *, run_all: bool) -> list[Outcome]:
         """One after another, each seeing the input as rewritten so far.
 
         A deny or a stop ends it, unless all are to run.
@@ -160,8 +158,7 @@ class Dispatcher:
             if event is not run.event and not applies_to(hook, event, run.among):
                 outcomes.append(_skipped(hook, event, "does not apply to the rewritten input"))
                 continue
-            outcome = await self._ask(run, hook, event, started)
-            started = None
+            outcome = await self._ask(run, hook, event)
             outcomes.append(outcome)
             if outcome.reply.input is not None:
                 event, rewriter = msgspec.structs.replace(event, tool_input=outcome.reply.input), position
@@ -189,10 +186,10 @@ class Dispatcher:
         places = {hook.name: place for place, hook in enumerate(run.among.hooks)}
         return sorted([*outcomes, *late], key=lambda outcome: places[outcome.hook])
 
-    async def _ask(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
+    async def _ask(self, run: EventRun, hook: Hook, event: Event) -> Outcome:
         """A hook's turn has come; one declared `once` may have had it before."""
         if not hook.once:
-            return await self._invoke(run, hook, event, started)
+            return await self._invoke(run, hook, event)
         if not self._registry.acquire_once(hook):
             return _skipped(hook, event, "it has run before")
         outcome = await self._invoke(run, hook, event)
@@ -201,8 +198,9 @@ class Dispatcher:
             self._registry.release_once(hook)
         return outcome
 
-    async def _invoke(self, run: EventRun, hook: Hook, event: Event, started: StartedRun | None = None) -> Outcome:
+    async def _invoke(self, run: EventRun, hook: Hook, event: Event) -> Outcome:
         """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
+        started, run.started = run.started, None
         if started is not None:
             return await self._outcome(started.ctx, run.spec, started)
         ctx = Context(event, bind(hook, self.scope), self.scope.clock(), run.deadline)

@@ -10,7 +10,6 @@ others the first step is taken by hand. A single hook is asked without the loop,
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from hookline.core.engine.composition import decision_parser
@@ -30,7 +29,7 @@ from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limi
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
 from hookline.core.hooks.hook import Hook
-from hookline.events import Event, EventSpec, spec_of
+from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Decision, Reply
 
 Fire = Callable[[Any], Coroutine[Any, Any, Verdict]]  # takes an event through the hooks chosen for it
@@ -100,7 +99,17 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
     scope, spec = dispatcher.scope, spec_of(cls)
     parse = decision_parser(spec)
     bindings = [bind(hook, scope) for hook in chosen]
-    hand_over = partial(_hand_over, dispatcher, spec, chosen, among)
+
+    async def hand_over(event: Event, one: Binding, ctx: Context | None, marks: list[float], answer: Any) -> Verdict:
+        """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
+        took = marks[-1] - marks[-2]
+        if took > one.limit and answer.__class__ is not RaisedError:
+            answer = RaisedError(blocked_loop(took, one.limit))
+        done = len(marks) - 2
+        silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
+        started = StartedRun(ctx or Context(event, one, marks[-2]), answer)
+        return await dispatcher.dispatch(EventRun(event, spec, chosen, among, started=started), "sequential", silent)
+
     if len(bindings) == 1:
         single = _waiting if bindings[0].waits else _one
         return single(bindings[0], chosen, scope.clock, parse, hand_over)
@@ -202,24 +211,3 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
         return Verdict(event, NOTHING, chosen, started, answered)
 
     return fire
-
-
-async def _hand_over(  # noqa: PLR0917 - bound once, called in one place
-    dispatcher: Dispatcher,
-    spec: EventSpec,
-    chosen: tuple[Hook, ...],
-    among: HookIndex,
-    event: Event,
-    binding: Binding,
-    ctx: Context | None,
-    marks: list[float],
-    answer: Any,
-) -> Verdict:
-    """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
-    took = marks[-1] - marks[-2]
-    if took > binding.limit and answer.__class__ is not RaisedError:
-        answer = RaisedError(blocked_loop(took, binding.limit))
-    done = len(marks) - 2
-    silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
-    started = StartedRun(ctx or Context(event, binding, marks[-2]), answer)
-    return await dispatcher.dispatch(EventRun(event, spec, chosen, among), "sequential", silent, started)
