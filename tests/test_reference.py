@@ -9,7 +9,7 @@ import pytest
 
 import hookline
 from hookline import agent, cli
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import RunOptions
 from hookline.cli.main import COMMANDS
 from hookline.cli.run_flags import parser as run_parser
 from hookline.events import CATALOG, spec_of

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from hookline.agent.context.definitions import AgentDefinition
-from hookline.agent.factory import NO_AGENT, make, session_agent, system_prompt
+from hookline.agent.factory import NO_AGENT, RunOptions, make, session_agent, system_prompt
 from hookline.agent.hook_messages import TEXTS
-from hookline.agent.run_options import RunOptions
 from hookline.api import Hooks
 from hookline.cli.run_flags import parse as parse_flags
 from hookline.errors import ConfigError, ModelError
@@ -94,7 +93,7 @@ async def test_variables_of_settings_are_the_processs_for_as_long_as_the_run(
 def test_whoever_embeds_the_host_needs_no_command_line() -> None:
     """The agent, its options and the stream-json host import nothing of `hookline.cli`."""
     script = (
-        "import sys, hookline.agent.factory, hookline.agent.stream_json.host_session, hookline.agent.run_options\n"
+        "import sys, hookline.agent.factory, hookline.agent.stream_json.host_session\n"
         "print([name for name in sys.modules if name.startswith('hookline.cli')])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)

@@ -18,8 +18,8 @@ from hookline.agent.messages import (
     ToolUse,
     Usage,
     User,
-    decode_message,
-    encode_message,
+    decode_entry,
+    encode_entry,
 )
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -29,7 +29,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 )
 objects = st.dictionaries(st.text(), json_values, max_size=3)
 raw = st.builds(lambda more: Raw({**more, "type": "thinking"}), objects)
-said = st.builds(Text, st.text())
+said = st.builds(Text, st.text(min_size=1))
 uses = st.builds(ToolUse, st.text(), st.text(), objects)
 outputs = st.builds(ToolOutput, st.text(), st.text(), st.booleans())
 messages: st.SearchStrategy[Message] = st.one_of(
@@ -40,9 +40,9 @@ messages: st.SearchStrategy[Message] = st.one_of(
 
 
 @given(messages)
-def test_a_message_survives_the_wire(message: Message) -> None:
+def test_a_message_survives_the_transcript(message: Message) -> None:
     """What is written is read back, block by block."""
-    assert decode_message(encode_message(message)) == message
+    assert decode_entry(encode_entry(message)) == message
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_message_survives_the_wire(message: Message) -> None:
 )
 def test_odd_messages_are_read_as_far_as_they_go(wire: dict[str, Any], message: Message) -> None:
     """Whatever another program wrote into a transcript, reading it does not fail."""
-    assert decode_message(wire) == message
+    assert decode_entry({"type": wire.get("role", "user"), "message": wire}) == message
 
 
 def test_usages_add_up() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.agent.factory import AgentBundle, make, settings_hooks
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import AgentBundle, RunOptions, make, settings_hooks
 from hookline.events import PreToolUse, SubagentStart
 from hookline.settings import load
 from tests.agent.driving import agent_on, reminders, requests_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import RunOptions
 from hookline.cli.run_flags import parse, parser
 from hookline.guards.permissions import Mode
 from hookline.guards.sandboxing import unavailable

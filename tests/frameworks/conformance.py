@@ -19,7 +19,7 @@ from agent_hooks.ctk.reference import ReferenceHarness
 from hookline import Hooks
 from hookline.agent.agent import Agent
 from hookline.agent.messages import Assistant, Text, ToolUse
-from hookline.agent.models import ModelRequest, ModelResponse
+from hookline.agent.models import ModelRequest
 from hookline.agent.models.base import ToolSpec as Offered
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult
 from hookline.errors import AgentError
@@ -34,12 +34,12 @@ class ScriptedModel:
     def __init__(self, scenario: Scenario) -> None:
         self._script = iter(scenario.model_script)
 
-    async def respond(self, request: ModelRequest, on_event: Any = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: Any = None) -> Assistant:
         answer = next(self._script)
         uses = [ToolUse(call["id"], call["name"], dict(call["args"])) for call in answer.tool_calls]
         text = [Text(answer.content)] if answer.content else []
         reason = "tool_use" if uses else "end_turn"
-        return ModelResponse(message=Assistant((*text, *uses), id="m", model="mock", stop_reason=reason))
+        return Assistant((*text, *uses), id="m", model="mock", stop_reason=reason)
 
 
 class MockTool(Tool):

@@ -25,9 +25,8 @@ from hookline.agent.session.lifecycle import FileWatcher, fire_session_start, fi
 from hookline.agent.session.session import Conversation, Session, SessionConfig
 from hookline.agent.session.transcript import Mirror, Transcript, deferred, resume, transcript_path, unanswered
 from hookline.agent.stream_json.output import Note, StreamOutput
-from hookline.agent.subagents import DEFAULT_KIND, spawn_agent
+from hookline.agent.subagents import DEFAULT_KIND, AgentToolHost, spawn_agent
 from hookline.agent.tool_calls import call_tools
-from hookline.agent.tool_host import AgentToolHost
 from hookline.agent.tools import SessionState, Task
 from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn

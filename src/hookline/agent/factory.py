@@ -24,7 +24,6 @@ from hookline.agent.context.definitions import (
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
-from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
 from hookline.agent.session.transcript import find, latest
 from hookline.agent.tools import Tool, default_tools
 from hookline.agent.tools.delegate import read_schema
@@ -32,7 +31,7 @@ from hookline.agent.tools.mcp import McpServers, ServerConfig, read_config
 from hookline.api import Hooks
 from hookline.errors import ConfigError, TranscriptError
 from hookline.events import ConfigChange
-from hookline.guards.permissions import Rules, read_rules, removed_tools
+from hookline.guards.permissions import Mode, Rules, read_rules, removed_tools
 from hookline.runners.command import new_env_file
 from hookline.settings import LoadedSettings, parse_hooks
 from hookline.settings.files import Problem
@@ -42,6 +41,8 @@ from hookline.settings.trust.store import Policy as Trusting
 from hookline.settings.watcher import signature
 
 log: logging.Logger = logging.getLogger("hookline.agent")
+#: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
+CLAUDE_CODE_VERSION = "2.1.325"
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024
@@ -52,6 +53,76 @@ INTERVAL = 0.5  # seconds between two looks at the settings files
 SOURCES = {"user": "user_settings", "project": "project_settings", "local": "local_settings",
            "managed": "policy_settings"}  # fmt: skip
 HooksFor: TypeAlias = Callable[[Mapping[str, str]], Hooks]  # makes the hooks of a run for the environment they will see
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of one run; each is a flag of `hookline run`, whose help says what it does."""
+
+    prompt: str | None = None
+    print: bool = False
+    output_format: str = "text"
+    input_format: str = "text"
+    verbose: bool = False
+    include_hook_events: bool = False
+    include_partial_messages: bool = False
+    replay_user_messages: bool = False
+    settings: str | None = None
+    setting_sources: str | None = None
+    hooks: str | None = None
+    trust: bool = False
+    bare: bool = False
+    permission_mode: Mode | None = None
+    permission_prompt_tool: str | None = None
+    permission_prompts: str | None = None
+    skip_permissions: bool = False
+    allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    model: str | None = None
+    effort: str | None = None
+    max_turns: int | None = None
+    max_budget_usd: float | None = None
+    json_schema: str | None = None
+    max_thinking_tokens: int | None = None
+    autocompact: int | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp_config: bool = False
+    plugin_dir: tuple[str, ...] = ()
+    plugin_dir_no_mcp: tuple[str, ...] = ()
+    add_dir: tuple[str, ...] = ()
+    agents: str | None = None
+    agent: str | None = None
+    resume: str | None = None
+    continue_last: bool = False
+    fork_session: bool = False
+    session_id: str | None = None
+    no_session_persistence: bool = False
+    resume_session_at: str | None = None
+    resume_drops_turn: str | None = None
+    session_mirror: bool = False
+    confine: bool | None = None
+    no_confine: bool = False
+    sandbox: bool = False
+    init: bool = False
+    init_only: bool = False
+    maintenance: bool = False
+    worktree: str | None = None
+    audit: str | None = None
+    cwd: str | None = None
+
+    @property
+    def driven(self) -> bool:
+        """Whether a host drives the run over the control protocol."""
+        return self.input_format == "stream-json"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The scopes whose settings, agents, skills and instructions count."""
+        stated = "user,project,local" if self.setting_sources is None else self.setting_sources
+        return tuple(word.strip() for word in stated.split(","))
 
 
 @dataclass
@@ -243,12 +314,14 @@ def permissions(options: RunOptions, hooks: Hooks) -> tuple[Rules, tuple[str, ..
 def make_servers(options: RunOptions, hooks: Hooks) -> McpServers:
     """The MCP servers of `--mcp-config`, and of a trusted `.mcp.json` unless `--strict-mcp-config` leaves it out."""
     named = [file for file in _settings(hooks).files if file.source.kind == "mcp" and not options.strict_mcp_config]
-    found = [file for file in named if file.source.path not in _settings(hooks).refused]
-    for file in (file for file in named if file not in found):
-        log.warning("%s is not trusted: its MCP servers are not started; run `hookline trust`", file.source.label)
     configs: dict[str, ServerConfig] = {}
     without = {os.path.realpath(folder) for folder in options.plugin_dir_no_mcp}
-    for file in (file for file in found if file.source.root not in without):
+    for file in named:
+        if file.source.path in _settings(hooks).refused:
+            log.warning("%s is not trusted: its MCP servers are not started; run `hookline trust`", file.source.label)
+            continue
+        if file.source.root in without:
+            continue
         own = {"CLAUDE_PLUGIN_ROOT": file.source.plugin_root, "CLAUDE_PLUGIN_DATA": file.source.plugin_data}
         environ = {**os.environ, **{name: value for name, value in own.items() if value}}
         prefix = f"plugin:{file.source.plugin.partition('@')[0]}:" if file.source.plugin else ""
@@ -312,11 +385,9 @@ def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinit
 def session_agent(options: RunOptions, agents: Mapping[str, AgentDefinition]) -> AgentDefinition:
     """The agent of `--agent`: its prompt, tools, model and hooks are the session's; a host may describe it later."""
     known = {**BUILT_IN_AGENTS, **agents}
-    if not options.agent or (options.agent not in known and options.driven):
-        return NO_AGENT
-    if options.agent not in known:
+    if options.agent and options.agent not in known and not options.driven:
         raise ConfigError("--agent", f"`{options.agent}` not found; write one of {', '.join(sorted(known))}")
-    return known[options.agent]
+    return known.get(options.agent, NO_AGENT) if options.agent else NO_AGENT
 
 
 def system_prompt(options: RunOptions, itself: AgentDefinition = NO_AGENT) -> tuple[str, ...]:
@@ -351,12 +422,9 @@ async def keep_up(made: AgentBundle, options: RunOptions) -> None:
             verdict = await made.agent.conversation.fire(ConfigChange, source=kinds[path], file_path=path)
             if verdict.blocked:
                 refused = True
-                told = f"{path}: the change is not applied: {verdict.reason}"
-                made.agent.output.inform(told, level="warning")
-        if changed and not refused:
-            change = made.hooks.settings.refresh()
-            if change is None:
-                continue
+                made.agent.output.inform(f"{path}: the change is not applied: {verdict.reason}", level="warning")
+        change = made.hooks.settings.refresh() if changed and not refused else None
+        if change is not None:
             made.ending.enter_context(_environ(change.loaded.env))
             session = made.agent.session
             session.environ = dict(os.environ)

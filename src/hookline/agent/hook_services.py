@@ -7,7 +7,7 @@ from typing import Any
 
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, User
-from hookline.agent.models import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec, choose
+from hookline.agent.models import Model, ModelRequest, OnEvent, ToolSpec, choose
 from hookline.agent.session.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools, failure
 from hookline.agent.tools.mcp import McpServers, read_config
@@ -32,7 +32,7 @@ def judge(model: Model, conversation: Conversation | None = None) -> Any:
             model=question.model or "",
             output_schema=dict(question.schema),
         )
-        return (await model.respond(request)).message.text
+        return (await model.respond(request)).text
 
     return ask
 
@@ -51,7 +51,7 @@ def inspector(model: Model, tools: Any, env: Any) -> Any:
                 tools=(*(tool.spec for tool in tools().values()), ANSWER),
                 model=question.model or "",
             )
-            answer = (await model.respond(request)).message
+            answer = await model.respond(request)
             messages.append(answer)
             given = next((use.input for use in answer.tool_uses if not _wrong(use)), None)
             if given is not None:
@@ -132,7 +132,7 @@ class _Found:
     def __init__(self, find: Callable[[], Model]) -> None:
         self._find = find
 
-    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
         return await self._find().respond(request, on_event)
 
 

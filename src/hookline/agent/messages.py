@@ -134,20 +134,8 @@ def encode_block(block: Block) -> dict[str, Any]:
     return block.value
 
 
-def decode_message(wire: Mapping[str, Any]) -> Message:
-    """The message behind `{"role": …, "content": …}`; unknown blocks survive as `Raw`."""
-    content = wire.get("content") or ()
-    blocks = (Text(content),) if isinstance(content, str) else tuple(decode_block(block) for block in content)
-    if wire.get("role") == "system":
-        return Reminder(text_of(blocks))
-    if wire.get("role") != "assistant":
-        return User(blocks)
-    usage = decode_usage(wire.get("usage"))
-    return Assistant(blocks, wire.get("id") or "", wire.get("model") or "", wire.get("stop_reason"), usage)
-
-
 def decode_block(wire: Any) -> Block:
-    """The block behind one entry of `content`."""
+    """The block behind one entry of `content`; an unknown one survives as `Raw`."""
     if not isinstance(wire, dict):
         return Text(str(wire))
     if wire.get("type") == "text":
@@ -189,8 +177,12 @@ def decode_entry(entry: Mapping[str, Any]) -> Message | None:
         return Reminder(str(entry.get("content") or ""), str(entry.get("file") or ""))
     if kind not in {"user", "assistant"} or not isinstance(message, Mapping):
         return None
-    said = decode_message({**message, "role": kind})
-    return User(said.content, synthetic=True) if isinstance(said, User) and entry.get("isMeta") else said
+    content = message.get("content") or ()
+    blocks = (Text(content),) if isinstance(content, str) else tuple(decode_block(block) for block in content)
+    if kind == "user":
+        return User(blocks, synthetic=bool(entry.get("isMeta")))
+    usage = decode_usage(message.get("usage"))
+    return Assistant(blocks, message.get("id") or "", message.get("model") or "", message.get("stop_reason"), usage)
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,6 @@
-"""Subagents: a task with a conversation of its own, in the foreground, the background, or as a teammate.
+"""What tools may ask of the agent while they run: subagents to start, events to fire, skills to load.
+
+A subagent is a task with a conversation of its own, in the foreground, the background, or as a teammate:
 
     SubagentStart (may block) → its own turns, with every hook → SubagentStop (may send it back)
 
@@ -6,8 +8,9 @@ A teammate has a name, works through the shared task list, and is asked by Teamm
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -15,14 +18,29 @@ from msgspec import structs
 
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
-from hookline.agent.messages import TurnEnd, User
+from hookline.agent.context.prompts import use_skill
+from hookline.agent.messages import Assistant, TurnEnd, User
+from hookline.agent.models.base import ModelRequest
 from hookline.agent.models.choose import resolve
 from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path
-from hookline.agent.tools import Task, ToolResult, failure
+from hookline.agent.tools import Task, Tool, ToolHost, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
-from hookline.events import SubagentStart, TaskCompleted, TaskCreated, TeammateIdle
+from hookline.core.engine import Verdict
+from hookline.errors import HooklineError
+from hookline.events import (
+    CwdChanged,
+    Elicitation,
+    ElicitationResult,
+    Notification,
+    SubagentStart,
+    TaskCompleted,
+    TaskCreated,
+    TeammateIdle,
+    WorktreeCreate,
+    WorktreeRemove,
+)
 from hookline.replies import Decision
 
 DEFAULT_KIND = "general-purpose"
@@ -152,16 +170,6 @@ def _tell_host(conversation: Conversation, subtype: str, **about: Any) -> None:
     conversation.session.output.system(subtype, **task, **about)
 
 
-async def task_block_reason(
-    conversation: Conversation, kind: type[TaskCreated | TaskCompleted], task: Task
-) -> str | None:
-    """TaskCreated, TaskCompleted: a block refuses the step and says why."""
-    about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
-    team = conversation.session.id if task.owner in conversation.session.teammates else None
-    verdict = await conversation.fire(kind, **about, teammate_name=task.owner, team_name=team)
-    return hook_messages.reason_of(verdict) if verdict.decision is Decision.DENY else None
-
-
 async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:
     """Work on the prompt, then through the shared task list, until nothing is left to do and no hook objects."""
     mate = _Teammate(conversation, name)
@@ -209,7 +217,7 @@ class _Teammate:
         for task in self.conversation.state.tasks.all():
             if task.owner != self.name or task.status != "in_progress" or task.id in self.given_up:
                 continue
-            why = await task_block_reason(self.conversation, TaskCompleted, task)
+            why = await AgentToolHost(self.conversation).task_block_reason(TaskCompleted, task)
             if why is None:
                 self.conversation.state.tasks.put(structs.replace(task, status="completed"))
             elif self._goes_back():
@@ -227,3 +235,93 @@ class _Teammate:
             f"hooks sent teammate `{self.name}` back {MOST_SENT_BACK} times in a row; it rests", level="warning"
         )
         return False
+
+
+class AgentToolHost(ToolHost):
+    """The agent, as the tools of one conversation see it."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def tools(self) -> Mapping[str, Tool]:
+        return self._conversation.tool_set
+
+    async def ask_model(self, request: ModelRequest, *, small: bool) -> Assistant:
+        """An answer outside the conversation, which counts as the session's own; raises `ModelError`."""
+        session = self._conversation.session
+        if small and session.model.name.startswith("claude-"):
+            request = structs.replace(request, model=resolve("haiku", session.environ))
+        response = await session.model.respond(request)
+        session.count(response)
+        return response
+
+    async def worktree_create(self, name: str) -> str | None:
+        """WorktreeCreate: a hook may make the worktree and say where; one that fails makes it impossible."""
+        verdict = await self._conversation.fire(WorktreeCreate, name=name)
+        if not verdict.outcomes:
+            return None
+        path = verdict.reply.specific.worktree_path if verdict.reply.specific else None
+        if verdict.blocked or path is None:
+            failed = (one.stderr.strip() or str(one.error) for one in verdict.failures)
+            why = verdict.reason or next(failed, "no hook said where it is")
+            raise HooklineError(f"the worktree was not created: {why}")
+        if not Path(path).is_dir():  # noqa: ASYNC240 - one look at the disk
+            raise HooklineError(f"the worktree was not created: a hook names `{path}`, which is not a folder")
+        return path
+
+    async def worktree_remove(self, path: str) -> None:
+        """WorktreeRemove: the hook that made it takes it away."""
+        await self._conversation.fire(WorktreeRemove, worktree_path=path)
+
+    async def cwd_changed(self, old: str, new: str) -> None:
+        """CwdChanged: hooks may say what to watch from now on."""
+        verdict = await self._conversation.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+        if verdict.reply.specific is not None:
+            self._conversation.session.watch(verdict.reply.specific.watch_paths)
+
+    async def task_block_reason(self, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
+        """TaskCreated, TaskCompleted: a block refuses the step and says why."""
+        session = self._conversation.session
+        about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
+        team = session.id if task.owner in session.teammates else None
+        verdict = await self._conversation.fire(kind, **about, teammate_name=task.owner, team_name=team)
+        return hook_messages.reason_of(verdict) if verdict.decision is Decision.DENY else None
+
+    async def spawn_agent(self, given: dict[str, Any], tool_use_id: str) -> ToolResult:
+        return await spawn_agent(self._conversation, given, tool_use_id)
+
+    async def run_skill(self, name: str, arguments: str) -> ToolResult:
+        return await use_skill(self._conversation, name, arguments)
+
+    async def elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:
+        """An MCP server asks the user: Elicitation (may answer, may decline) → the host → ElicitationResult.
+
+        Hooks on the latter have the last word. Without a host the answer is cancel.
+        """
+        conversation, mode = self._conversation, str(request.get("mode") or "form")
+        asked = {"url": request.get("url"), "requested_schema": request.get("requestedSchema")}
+        text = str(request.get("message") or "")
+        verdict = await conversation.fire(Elicitation, mcp_server_name=server, message=text, mode=mode, **asked)
+        answer = _said(verdict)
+        if answer is not None:
+            return answer
+        ask = conversation.session.elicit
+        answer = {"action": "cancel"} if ask is None else await ask(server, request)
+        about = {"action": str(answer.get("action") or "cancel"), "content": answer.get("content")}
+        verdict = await conversation.fire(ElicitationResult, mcp_server_name=server, mode=mode, **about)
+        final = _said(verdict) or answer
+        message = f'Elicitation response for server "{server}": {final["action"]}'
+        conversation.remind_of_context(
+            await conversation.fire(Notification, message=message, notification_type="elicitation_response")
+        )
+        return final
+
+
+def _said(verdict: Verdict) -> dict[str, Any] | None:
+    """What hooks answer in the user's place."""
+    if verdict.blocked:
+        return {"action": "decline"}
+    more = verdict.reply.specific
+    if more is None or more.action is None:
+        return None
+    return {"action": more.action, "content": more.content} if more.content is not None else {"action": more.action}

@@ -3,12 +3,15 @@
     validate → check → PreToolUse → permission → run → PostToolUse or PostToolUseFailure, and PostToolBatch after all
 
 A call that does not get to its end is answered with why, because the model must hear of it.
+
+May it run (FACTS.md §3)? PreToolUse's answer, the rules and the mode allow it, deny it, or want it asked: then all
+PermissionRequest hooks are asked, then the host; without a host the answer is no.
 """
 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,18 +19,81 @@ from typing import Any
 import msgspec
 
 from hookline.agent import hook_messages
-from hookline.agent.authorization import PendingCall, authorize
-from hookline.agent.messages import ToolUse, TurnEnd, User
+from hookline.agent.hook_messages import hook_name
+from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, User, fail_turn
 from hookline.agent.session.lifecycle import load_nested
-from hookline.agent.session.session import Conversation
+from hookline.agent.session.session import Conversation, PermissionQuestion, as_asked
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
-from hookline.core.hooks.condition import ARGUMENTS
+from hookline.core.engine.engine import ask_people
+from hookline.core.hooks.condition import ALIASES, ARGUMENTS
 from hookline.core.paths import absolute
 from hookline.errors import ToolInputInvalid
-from hookline.events import PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from hookline.events import (
+    Notification,
+    PermissionDenied,
+    PermissionRequest,
+    PostToolBatch,
+    PostToolUse,
+    PostToolUseFailure,
+    PreToolUse,
+)
+from hookline.guards.off_loop import run_off_loop
+from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.guards.sandboxing import HeldLine, by_agent
-from hookline.replies import Decision
+from hookline.replies import Decision, Reply, allow, deny
+
+PATIENCE = 6.0  # seconds without an answer after which the user is notified that a call waits
+
+
+@dataclass
+class PendingCall:
+    """One tool call on its way: what it came to, what the model is told besides, and whether it ends the turn."""
+
+    conversation: Conversation
+    use: ToolUse
+    result: ToolResult | None = None
+    reminders: list[str] = field(default_factory=list)
+    ending: TurnEnd | None = None
+    deferred: bool = False
+
+    @property
+    def output(self) -> ToolOutput:
+        result = self.result or failure(hook_messages.INTERRUPTED)
+        return ToolOutput(self.use.id, result.content, result.is_error)
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool it is about, also by its other name."""
+        tools, name = self.conversation.tool_set, self.use.name
+        return tools.get(name) or tools.get(ALIASES.get(name, ""))
+
+    def refuse(self, why: str) -> None:
+        """Answer with why the call was not made."""
+        self.result = failure(why)
+
+    def deny(self, given: dict[str, Any], why: str, reason_type: str = "") -> None:
+        """Refuse, and list the call among the denials; with a `reason_type` the host is told, too."""
+        self.refuse(why)
+        session, row = self.conversation.session, {"tool_name": self.use.name, "tool_use_id": self.use.id}
+        session.denials.append({**row, "tool_input": given})
+        if reason_type:
+            session.output.system("permission_denied", **row, decision_reason_type=reason_type, message=why)
+
+    def remind_of_context(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks want it to know."""
+        self.reminders.append(self.conversation.context_of(verdict))
+
+    def heed(self, verdict: Verdict) -> None:
+        """Tell the model, after the result, what hooks object to and what they want it to know."""
+        if verdict.decision is Decision.DENY:
+            self.reminders.append(hook_messages.objection(verdict))
+        self.remind_of_context(verdict)
+
+    def stop(self, verdict: Verdict) -> None:
+        """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
+        self.ending = TurnEnd(reason="hook_stopped", text="")
+        self.reminders.append(hook_messages.reminder_of_stop(verdict))
 
 
 async def call_tools(conversation: Conversation, uses: Sequence[ToolUse]) -> TurnEnd | None:
@@ -101,17 +167,20 @@ async def make(call: PendingCall) -> None:
 
 async def _make(call: PendingCall, tool: Tool, held: HeldLine) -> None:
     env = call.conversation.hosted_env(call.use.id)
+    given = await permitted(call, tool, env)
+    if given is not None:
+        await _run(call, tool, given, replace(env, held=held.policy))
+
+
+async def permitted(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
+    """The input with which the call may run; if it may not, the call is answered with why."""
     given = await _valid(call, tool, env)
     if given is None:
-        return
+        return None
     verdict = await call.conversation.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id)
     call.remind_of_context(verdict)
     given = _judged(call, tool, given, verdict)
-    if given is None:
-        return
-    given = await authorize(call, tool, given, verdict)
-    if given is not None:
-        await _run(call, tool, given, replace(env, held=held.policy))
+    return None if given is None else await _authorized(call, tool, given, verdict)
 
 
 async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:
@@ -133,19 +202,18 @@ async def _valid(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] 
 
 def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
     """What PreToolUse hooks leave of a call: the input to go on with, or nothing, and the call is answered."""
-    name = hook_messages.hook_name(verdict.event)
+    name = hook_name(verdict.event)
     if verdict.stop:
         call.stop(verdict)
-        why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
-        call.refuse(f"{name} hook stopped the turn{why}")
     if verdict.decision is Decision.DENY:
-        call.refuse(f"{name} hook error: {hook_messages.reason_of(verdict)}")
-    elif not verdict.stop and verdict.decision is Decision.DEFER:
+        call.deny(given, f"{name} hook error: {hook_messages.reason_of(verdict)}")
+        return None
+    if verdict.stop:
+        why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
+        call.deny(given, f"{name} hook stopped the turn{why}")
+        return None
+    if verdict.decision is Decision.DEFER:
         call.deferred = True
-    if call.result is not None:
-        row = {"tool_name": call.use.name, "tool_use_id": call.use.id, "tool_input": given}
-        call.conversation.session.denials.append(row)
-    if call.result is not None or call.deferred:
         return None
     if verdict.reply.input is None:
         return given
@@ -154,6 +222,108 @@ def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdi
     except ToolInputInvalid as problem:
         call.refuse(f"PreToolUse hook for {tool.name} returned an input that failed validation: {problem}")
         return None
+
+
+async def _authorized(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+    """The input with which a call that hooks let pass may run; if it may not, the call is answered with why."""
+    conversation = call.conversation
+    line = str(given.get("command") or given.get("pattern") or "")
+    permission = await run_off_loop([line], lambda: conversation.permission_of(tool, given, verdict), disk=True)
+    if permission.behaviour == "allow":
+        return given
+    if permission.behaviour == "deny":
+        await _denied(call, tool, given, permission)
+        return None
+    by_hook = permission.reason_type == "hook"
+    confirm = f"Hook {hook_name(verdict.event)} asked for confirmation for this tool"
+    ask = PermissionQuestion(
+        tool_name=tool.name, input=given, tool_use_id=call.use.id, agent_id=conversation.agent_id,
+        suggestions=suggestions(tool.name, as_asked(tool, given)), reason_type=permission.reason_type,
+        reason=verdict.reply.reason or confirm if by_hook else permission.reason,
+    )  # fmt: skip
+    if by_hook and conversation.session.policy.can_use_tool is None:  # FACTS.md §3: ask_then_permreq
+        said = await ask_people(conversation.session.hooks, verdict)
+        return _answer(call, tool, ask, said if isinstance(said, Reply) else None)
+    # All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked: a host
+    # that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
+    return _answer(call, tool, ask, await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask))
+
+
+async def _denied(call: PendingCall, tool: Tool, given: dict[str, Any], permission: Permission) -> None:
+    """A rule or the mode says no; PermissionDenied is for the mode's own refusals, as in Claude Code."""
+    command = as_asked(tool, given).get("command") if permission.reason_type == "rule" else None
+    what = f"{tool.name} with `{command}`" if isinstance(command, str) else tool.name
+    call.deny(given, f"Permission to use {what} was denied: {permission.reason}", permission.reason_type)
+    if permission.reason_type != "mode" or call.conversation.session.policy.mode is Mode.DONT_ASK:
+        return
+    verdict = await call.conversation.fire(
+        PermissionDenied, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id, reason=permission.reason
+    )
+    if verdict.reply.specific is not None and verdict.reply.specific.retry:
+        call.reminders.append("The PermissionDenied hook indicated you may retry this tool call.")
+
+
+async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
+    verdict = await conversation.fire(
+        PermissionRequest, tool_name=ask.tool_name, tool_input=ask.input, tool_use_id=ask.tool_use_id,
+        permission_suggestions=list(ask.suggestions),
+    )  # fmt: skip
+    if verdict.decision is Decision.PASS and not verdict.stop:
+        return None
+    if verdict.decision is Decision.DENY and not verdict.reply.reasons:
+        return verdict.reply | deny("Permission denied by hook")
+    reply = verdict.reply
+    if reply.decision is not Decision.ALLOW or reply.input is None:
+        return reply
+    # deny and ask rules hold for an input that hooks put in place of the one they were asked about
+    permission = conversation.permission_of(tool, reply.input)
+    if permission.reason_type != "rule" or permission.behaviour == "allow":
+        return reply
+    return deny(permission.reason) if permission.behaviour == "deny" else None
+
+
+async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Reply | None:
+    """Ask the host; one that takes long is waited for, and the user is notified."""
+    can_use_tool = conversation.session.policy.can_use_tool
+    if can_use_tool is None:
+        return None
+    answer = asyncio.ensure_future(can_use_tool(ask))
+    try:
+        done, _ = await asyncio.wait({answer}, timeout=PATIENCE)
+        if not done:
+            message = f"Your permission is needed to use {ask.tool_name}"
+            conversation.remind_of_context(
+                await conversation.fire(Notification, message=message, notification_type="permission_prompt")
+            )
+        said = await answer
+    finally:
+        answer.cancel()  # a question that needs no answer any more
+        await asyncio.gather(answer, return_exceptions=True)
+    if isinstance(said, Reply):
+        return said
+    return allow() if said else deny("The user did not permit this call.")
+
+
+def _answer(call: PendingCall, tool: Tool, ask: PermissionQuestion, reply: Reply | None) -> dict[str, Any] | None:
+    """What an answer means; no answer is no."""
+    session = call.conversation.session
+    more = reply.specific if reply is not None else None
+    if reply is not None and reply.decision is Decision.ALLOW and not reply.stop:
+        for problem in session.policy.update(more.updated_permissions) if more and more.updated_permissions else ():
+            session.output.inform(problem, level="warning")
+        try:
+            return ask.input if reply.input is None else tool.rewritten(reply.input)
+        except ToolInputInvalid as problem:
+            call.refuse(f"the input that was permitted for {tool.name} failed validation: {problem}")
+            return None
+    ungiven = f"This call of {ask.tool_name} needs permission, which was not given: {ask.reason}"
+    why = (reply.reason if reply else "") or (ask.reason if ask.reason_type == "hook" else ungiven)
+    call.deny(ask.input, why, ask.reason_type)
+    if more is not None and more.interrupt:
+        call.ending = fail_turn("aborted_tools", why)
+    elif reply is not None and reply.stop:
+        call.ending = TurnEnd(reason="hook_stopped", text="")
+    return None
 
 
 async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEnv) -> None:

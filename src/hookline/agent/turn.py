@@ -17,7 +17,7 @@ from hookline.agent import hook_messages
 from hookline.agent.context.prompts import compact_if_full
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Message, Text, ToolOutput, TurnEnd, User, fail_turn
-from hookline.agent.models import ModelRequest, ModelResponse
+from hookline.agent.models import ModelRequest
 from hookline.agent.models.base import has_price
 from hookline.agent.session.lifecycle import load_instructions
 from hookline.agent.session.session import Conversation
@@ -86,15 +86,15 @@ class _Turn:
         if refused is not None:
             return refused
         conversation.deliver()
-        response = await judged(conversation, await _respond(conversation))
-        if isinstance(response, TurnEnd):
-            return response
+        answer = await judged(conversation, await _respond(conversation))
+        if isinstance(answer, TurnEnd):
+            return answer
         self.answers += 1
-        message = await _shown(conversation, response.message)
+        message = await _shown(conversation, answer)
         uuids = tuple(str(uuid4()) for _ in message.content)
-        conversation.add(response.message, uuids)
-        conversation.session.count(response.message)
-        conversation.context_tokens = response.message.usage.context_tokens
+        conversation.add(answer, uuids)
+        conversation.session.count(answer)
+        conversation.context_tokens = answer.usage.context_tokens
         # the words of a subagent that is waited for are heard by its parent only, unless the host wants them
         output, waited_for = conversation.session.output, conversation.agent_id and not conversation.in_background
         quiet = bool(waited_for) and not output.subagent_text
@@ -157,7 +157,7 @@ class _Turn:
         return None
 
 
-async def _respond(conversation: Conversation) -> ModelResponse:
+async def _respond(conversation: Conversation) -> Assistant:
     session = conversation.session
     request = ModelRequest(
         messages=tuple(conversation.messages),
@@ -226,21 +226,19 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
     return None
 
 
-async def judged(conversation: Conversation, response: ModelResponse) -> ModelResponse | TurnEnd:
+async def judged(conversation: Conversation, message: Assistant) -> Assistant | TurnEnd:
     """PostModelCall: the answer as hooks leave it; one that is denied never becomes part of the conversation."""
     if not _listens(conversation, PostModelCall):
-        return response
-    message = response.message
+        return message
     calls = [{"id": use.id, "name": use.name, "args": use.input} for use in message.tool_uses]
     about = {"model": message.model or _model(conversation), "text": message.text}
     verdict = await conversation.fire(PostModelCall, **about, tool_calls=calls, stop_reason=message.stop_reason)
     if verdict.blocked:
         return _withheld(verdict)
     if verdict.reply.output is UNSET:
-        return response
+        return message
     rest = tuple(block for block in message.content if not isinstance(block, Text))
-    changed = structs.replace(message, content=(Text(str(verdict.output)), *rest))
-    return structs.replace(response, message=changed)
+    return structs.replace(message, content=(Text(str(verdict.output)), *rest))
 
 
 async def may_return(conversation: Conversation, done: TurnEnd) -> TurnEnd:

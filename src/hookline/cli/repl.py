@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from hookline.agent import PermissionQuestion
-from hookline.agent.factory import AgentBundle
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import AgentBundle, RunOptions
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
@@ -204,7 +203,7 @@ def _diff(old: str, new: str) -> list[str]:
     from difflib import unified_diff
 
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
-    shown = [one for line in changed if not line.startswith("@@") or line != changed[0] for one in lines(line)]
+    shown = [one for line in changed if not line.startswith("") or line != changed[0] for one in lines(line)]
     return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]
 
 

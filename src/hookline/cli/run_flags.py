@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import RunOptions
 from hookline.cli.options import FlagParser, flag_tables, parser_for
 from hookline.errors import did_you_mean
 from hookline.guards.permissions import Mode

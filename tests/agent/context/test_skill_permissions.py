@@ -8,8 +8,7 @@ import pytest
 
 from hookline import Hooks
 from hookline.agent.context.definitions import Skill
-from hookline.agent.factory import definitions
-from hookline.agent.run_options import RunOptions
+from hookline.agent.factory import RunOptions, definitions
 from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, bash
 

@@ -46,7 +46,7 @@ async def test_a_streamed_answer_arrives_whole_and_piece_by_piece() -> None:
         said = await claude.respond(ASK, heard.append)
         await claude.aclose()
 
-    assert said.message == Assistant(
+    assert said == Assistant(
         (
             Raw({"type": "thinking", "thinking": "hm", "signature": "s"}),
             Text("Hello"),
@@ -128,7 +128,7 @@ async def test_it_is_tried_again_when_the_server_is_overloaded() -> None:
         said = await claude.respond(ASK)
         await claude.aclose()
 
-    assert (said.message.text, len(server.requests)) == ("at last", 3)
+    assert (said.text, len(server.requests)) == ("at last", 3)
 
 
 async def test_it_is_not_tried_again_when_the_server_says_so() -> None:
@@ -154,7 +154,7 @@ async def test_a_stream_that_breaks_off_before_its_first_word_is_tried_again() -
         said = await claude.respond(ASK)
         await claude.aclose()
 
-    assert (said.message.text, len(server.requests)) == ("whole", 2)
+    assert (said.text, len(server.requests)) == ("whole", 2)
 
 
 async def test_an_error_inside_the_stream_is_told() -> None:
@@ -211,7 +211,7 @@ async def test_arguments_that_are_no_json_are_kept_for_the_model_to_mend() -> No
         said = await claude.respond(ASK)
         await claude.aclose()
 
-    assert said.message.tool_uses == (ToolUse("t1", "Bash", {}, malformed='{"command": "ls'),)
+    assert said.tool_uses == (ToolUse("t1", "Bash", {}, malformed='{"command": "ls'),)
 
 
 async def test_an_answer_may_be_empty_or_very_long() -> None:
@@ -222,8 +222,8 @@ async def test_an_answer_may_be_empty_or_very_long() -> None:
         empty, full = await claude.respond(ASK), await claude.respond(ASK)
         await claude.aclose()
 
-    assert (empty.message.content, empty.message.stop_reason) == ((), "end_turn")
-    assert [use.id for use in full.message.tool_uses] == [f"t{n}" for n in range(10_000)]
+    assert (empty.content, empty.stop_reason) == ((), "end_turn")
+    assert [use.id for use in full.tool_uses] == [f"t{n}" for n in range(10_000)]
 
 
 def test_newer_models_get_reminders_as_system_messages_and_older_ones_in_the_users_text() -> None:

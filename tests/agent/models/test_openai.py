@@ -61,7 +61,7 @@ async def test_a_streamed_completion_arrives_whole() -> None:
         said = await gpt.respond(ASK, heard.append)
         await gpt.aclose()
 
-    assert said.message == Assistant(
+    assert said == Assistant(
         (Text("Hello"), ToolUse("x", "Bash", {"a": 1}), ToolUse("y", "Read", {"b": 2})),
         id="c1",
         model="gpt-x",
@@ -71,7 +71,7 @@ async def test_a_streamed_completion_arrives_whole() -> None:
     told = Told("gpt")
     for event in heard:
         told.feed(event)
-    assert told.done().content == said.message.content
+    assert told.done().content == said.content
     assert [event["delta"]["text"] for event in heard if "text" in event.get("delta", {})] == ["Hel", "lo"]
     assert server.paths == ["/v1/chat/completions"]
     assert server.requests[0]["tools"][0]["function"]["name"] == "Bash"
@@ -135,7 +135,7 @@ async def test_it_is_tried_again_when_the_server_is_busy() -> None:
         said = await gpt.respond(ASK)
         await gpt.aclose()
 
-    assert (said.message.text, said.message.stop_reason, len(server.requests)) == ("ok", "end_turn", 2)
+    assert (said.text, said.stop_reason, len(server.requests)) == ("ok", "end_turn", 2)
 
 
 async def test_a_wanted_schema_is_asked_for() -> None:

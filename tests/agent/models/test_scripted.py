@@ -25,8 +25,8 @@ async def test_turns_come_in_order_and_the_last_one_stays() -> None:
 
     first, second, third = [await model.respond(ask()) for _ in range(3)]
 
-    assert first.message.tool_uses == (ToolUse("toolu_1_0", "Bash", {"command": "ls"}),)
-    assert (first.message.stop_reason, second.message.text, third.message.text) == ("tool_use", "b", "b")
+    assert first.tool_uses == (ToolUse("toolu_1_0", "Bash", {"command": "ls"}),)
+    assert (first.stop_reason, second.text, third.text) == ("tool_use", "b", "b")
     assert isinstance(model, Model)
 
 
@@ -43,7 +43,7 @@ async def test_lanes_answer_the_requests_they_claim() -> None:
     """A subagent's prompt, or a prompt hook's, has turns of its own and uses up no others."""
     model = Scripted.of("main", lanes={"sub": {"first": "SUBTASK", "turns": [{"text": "sub"}]}})
 
-    said = [(await model.respond(ask(text))).message.text for text in ("a SUBTASK b", "go")]
+    said = [(await model.respond(ask(text))).text for text in ("a SUBTASK b", "go")]
 
     assert said == ["sub", "main"]
 
@@ -52,8 +52,8 @@ async def test_a_side_question_uses_up_no_turn() -> None:
     """A request for a schema that no lane claims is answered with an empty object."""
     model = Scripted.of("main")
 
-    assert (await model.respond(ask(output_schema={"type": "object"}))).message.text == "{}"
-    assert (await model.respond(ask())).message.text == "main"
+    assert (await model.respond(ask(output_schema={"type": "object"}))).text == "{}"
+    assert (await model.respond(ask())).text == "main"
 
 
 async def test_a_scripted_failure_is_a_model_error() -> None:
@@ -67,7 +67,7 @@ async def test_a_scripted_failure_is_a_model_error() -> None:
 
 async def test_input_that_is_no_object_is_marked_malformed() -> None:
     """As a real model's broken arguments are."""
-    (use,) = (await Scripted.of({"tools": [["Bash", "ls"]]}).respond(ask())).message.tool_uses
+    (use,) = (await Scripted.of({"tools": [["Bash", "ls"]]}).respond(ask())).tool_uses
 
     assert use == ToolUse("toolu_1_0", "Bash", {}, malformed="'ls'")
 

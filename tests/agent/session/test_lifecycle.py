@@ -94,7 +94,7 @@ async def test_one_session_passes_every_event_in_the_order_of_the_lifecycle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls that are allowed, denied, failed and asked about; a subagent, compaction, a teammate; from start to end."""
-    monkeypatch.setattr("hookline.agent.authorization.PATIENCE", 0.01)
+    monkeypatch.setattr("hookline.agent.tool_calls.PATIENCE", 0.01)
     hooks, notified = Hooks(), asyncio.Event()
     recorder = Recorder(hooks)
     sent_back: list[Event] = []

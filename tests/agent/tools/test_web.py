@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.agent.messages import User
-from hookline.agent.models.base import ModelRequest, ModelResponse
+from hookline.agent.messages import Assistant, User
+from hookline.agent.models.base import ModelRequest
 from hookline.agent.models.openai import OpenAI
 from hookline.agent.models.scripted import Scripted
-from hookline.agent.tools import ToolEnv, ToolResult, default_tools, web_text
+from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.agent.tools import web as web_tools
-from hookline.agent.tools.web_text import html_text
+from hookline.agent.tools.web import html_text
 from hookline.events import PreToolUse
 from hookline.guards.permissions import read_rules
 from tests.agent.driving import agent_on, requests_of, results
@@ -57,7 +57,7 @@ def asking(env: ToolEnv, *turns: Any) -> tuple[ToolEnv, list[ModelRequest]]:
     """A session whose model says `turns` to what tools ask it, and what they asked."""
     model = Scripted.of(*turns)
 
-    async def ask_model(request: ModelRequest, *, small: bool) -> ModelResponse:
+    async def ask_model(request: ModelRequest, *, small: bool) -> Assistant:
         return await model.respond(request)
 
     return hosted(env, ask_model=ask_model), model.requests
@@ -216,7 +216,7 @@ async def test_a_server_that_does_not_search_is_told(env: ToolEnv) -> None:
     done = await call(SEARCH, remembering, query="is it so?")
     model = OpenAI("gpt-x", api_key="k", base_url="http://127.0.0.1:1")
 
-    async def ask_model(request: ModelRequest, *, small: bool) -> ModelResponse:
+    async def ask_model(request: ModelRequest, *, small: bool) -> Assistant:
         return await model.respond(request)
 
     other = await call(SEARCH, hosted(env, ask_model=ask_model), query="is it so?")
@@ -259,13 +259,13 @@ HOSTILE = [
 @pytest.mark.parametrize("page", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is left of it."""
-    monkeypatch.setattr(web_text, "LONGEST_READING", 0.2)
+    monkeypatch.setattr(web_tools, "LONGEST_READING", 0.2)
     assert isinstance(html_text(page, "https://h.example/"), str)
 
 
 def test_a_long_page_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are not seen in the text."""
-    monkeypatch.setattr(web_text, "LONGEST_READING", 300.0)
+    monkeypatch.setattr(web_tools, "LONGEST_READING", 300.0)
     words = [f"word{number}" for number in range(20_000)]
 
     assert html_text(f"<p>{' '.join(words)}</p>").split() == words

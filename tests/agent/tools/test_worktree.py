@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.agent.tool_host import AgentToolHost
+from hookline.agent.subagents import AgentToolHost
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import HooklineError
 from hookline.events import WorktreeCreate

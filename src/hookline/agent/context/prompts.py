@@ -6,22 +6,21 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from hookline.agent import hook_messages
-from hookline.agent.authorization import PendingCall, authorize
 from hookline.agent.context.definitions import Skill
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, TurnEnd, User
 from hookline.agent.models import ModelRequest
 from hookline.agent.session.lifecycle import fire_session_start, instructions_told
 from hookline.agent.session.session import NO_RULES, Conversation, Session
-from hookline.agent.tools import Tool, ToolResult, default_tools, failure
+from hookline.agent.tool_calls import PendingCall, permitted
+from hookline.agent.tools import ToolResult, default_tools, failure
 from hookline.agent.tools.files import Read
 from hookline.core.engine import Verdict
 from hookline.core.paths import absolute
-from hookline.errors import AgentError, ToolInputInvalid
+from hookline.errors import AgentError
 from hookline.events import (
     PostCompact,
     PreCompact,
@@ -193,7 +192,7 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     conversation.deliver()
     messages = (*conversation.messages, User.of(text, synthetic=True))
     request = ModelRequest(messages=messages, system=conversation.session.system)
-    response = (await conversation.session.model.respond(request)).message
+    response = await conversation.session.model.respond(request)
     conversation.session.usage = conversation.session.usage + response.usage
     found = SUMMARY.search(response.text)
     summary = (found[1] if found else response.text).strip()
@@ -308,28 +307,12 @@ async def filled_in(conversation: Conversation, text: str) -> str:
 async def _output(conversation: Conversation, pattern: str, command: str) -> str:
     tool = conversation.tool_set.get("Bash") or default_tools()["Bash"]
     call = PendingCall(conversation, ToolUse(f"toolu_{uuid4().hex}", tool.name, {"command": command}))
-    given = await _permitted(call, tool)
+    env = conversation.tool_env("")
+    given = await permitted(call, tool, env)
     if given is None:
         raise AgentError(f'Shell command permission check failed for pattern "{pattern}": {call.output.content}')
-    result = await tool.run(given, conversation.tool_env(""))
+    result = await tool.run(given, env)
     told = result.content if isinstance(result.content, str) else str(result.response)
     if result.is_error:
         raise AgentError(f'Shell command failed for pattern "{pattern}": {told}')
     return told
-
-
-async def _permitted(call: PendingCall, tool: Tool) -> dict[str, Any] | None:
-    """What to run; if it may not run, the call is answered with why."""
-    try:
-        given = tool.validate(call.use.input)
-        verdict = await call.conversation.fire(
-            PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id
-        )
-        if verdict.decision in (Decision.DENY, Decision.DEFER) or verdict.stop:
-            call.refuse(hook_messages.reason_of(verdict))
-            return None
-        given = given if verdict.reply.input is None else tool.rewritten(verdict.reply.input)
-    except ToolInputInvalid as problem:
-        call.refuse(str(problem))
-        return None
-    return await authorize(call, tool, given, verdict)

@@ -1,6 +1,6 @@
 """Models the agent can talk to: `choose("anthropic:…")`, or anything with the `Model` protocol's one method."""
 
-from hookline.agent.models.base import Model, ModelRequest, ModelResponse, OnEvent, ToolSpec
+from hookline.agent.models.base import Model, ModelRequest, OnEvent, ToolSpec
 from hookline.agent.models.choose import choose
 
-__all__ = ["Model", "ModelRequest", "ModelResponse", "OnEvent", "ToolSpec", "choose"]
+__all__ = ["Model", "ModelRequest", "OnEvent", "ToolSpec", "choose"]

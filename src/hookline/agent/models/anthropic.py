@@ -26,13 +26,7 @@ class Anthropic(ServerModel):
     """One Claude model."""
 
     def __init__(
-        self,
-        name: str,
-        *,
-        api_key: str | None = None,
-        auth_token: str | None = None,
-        base_url: str | None = None,
-        max_retries: int | None = None,
+        self, name: str, *, api_key: str = "", auth_token: str = "", base_url: str = "", max_retries: int | None = None
     ) -> None:
         headers = {"anthropic-version": VERSION}
         if auth_token:

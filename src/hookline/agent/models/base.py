@@ -1,7 +1,7 @@
 """A model answers a conversation; where it runs is its own business.
 
 Every adapter is one class with a `name` and one method. It is given a `ModelRequest`, tells `on_event` what it hears
-while it hears it (as events of a streamed Messages API answer, from any model), and returns a whole `ModelResponse`
+while it hears it (as events of a streamed Messages API answer, from any model), and returns a whole `Assistant`
 or raises `ModelError`, whose `kind` is one of the reasons a StopFailure event can carry.
 """
 
@@ -47,12 +47,6 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     server_tools: tuple[dict[str, Any], ...] = ()
 
 
-class ModelResponse(Struct, frozen=True, kw_only=True):
-    """The model's whole answer."""
-
-    message: Assistant
-
-
 OnEvent: TypeAlias = Callable[[dict[str, Any]], None]
 """Told the events of an answer that streams in: `message_start`, `content_block_delta`, … `message_stop`."""
 
@@ -63,7 +57,7 @@ class Model(Protocol):
 
     name: str
 
-    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
         """The answer, whole; raises `ModelError`."""
         ...
 

@@ -42,18 +42,18 @@ def _scripted(name: str, _environ: Mapping[str, str]) -> Model:
 def _anthropic(name: str, environ: Mapping[str, str]) -> Model:
     from hookline.agent.models.anthropic import Anthropic
 
-    key, token = environ.get("ANTHROPIC_API_KEY"), environ.get("ANTHROPIC_AUTH_TOKEN")
+    key, token = environ.get("ANTHROPIC_API_KEY", ""), environ.get("ANTHROPIC_AUTH_TOKEN", "")
     if not key and not token:
         what = "set `ANTHROPIC_API_KEY`, or try `--model scripted:turns.json`"
         raise ModelError(f"model `{name or 'anthropic'}` needs a key; {what}", "authentication_failed")
-    base_url = environ.get("ANTHROPIC_BASE_URL") or None
-    return Anthropic(resolve(name, environ), api_key=None if token else key, auth_token=token, base_url=base_url)
+    base_url = environ.get("ANTHROPIC_BASE_URL", "")
+    return Anthropic(resolve(name, environ), api_key=key, auth_token=token, base_url=base_url)
 
 
 def _openai(name: str, environ: Mapping[str, str]) -> Model:
     from hookline.agent.models.openai import OpenAI
 
-    base_url = environ.get("OPENAI_BASE_URL") or None
+    base_url = environ.get("OPENAI_BASE_URL", "")
     key = environ.get("OPENAI_API_KEY") or ("none" if base_url else None)  # local servers take any key
     if not key:
         what = "set `OPENAI_API_KEY` (or `OPENAI_BASE_URL`)"

@@ -66,7 +66,7 @@ class OpenAI(ServerModel):
 
     answer = Completion
 
-    def __init__(self, name: str, *, api_key: str, base_url: str | None = None, max_retries: int = 5) -> None:
+    def __init__(self, name: str, *, api_key: str, base_url: str = "", max_retries: int = 5) -> None:
         url = f"{(base_url or DEFAULT_URL).rstrip('/')}/chat/completions"
         super().__init__(name, url, {"authorization": f"Bearer {api_key}"}, max_retries)
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, User, decode_block, decode_usage
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
+from hookline.agent.models.base import ModelRequest, OnEvent, api_error
 from hookline.agent.models.stream import answer_events
 from hookline.errors import ModelError
 
@@ -79,7 +79,7 @@ class Scripted:
         except msgspec.DecodeError as problem:
             raise ModelError(f"script `{path}` is not valid: {problem}", "invalid_request") from problem
 
-    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
         """The next turn of the lane that claims the request."""
         self.requests.append(request)
         serial = len(self.requests)
@@ -92,7 +92,7 @@ class Scripted:
         if on_event:
             for event in answer_events(message):
                 on_event(event)
-        return ModelResponse(message=message)
+        return message
 
     def _next(self, request: ModelRequest) -> Turn:
         lane = next((name for name, lane in self.script.lanes.items() if claims(lane, request)), None)

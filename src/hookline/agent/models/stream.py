@@ -17,7 +17,7 @@ import msgspec
 
 from hookline.agent.http_client import HttpClient, read_body
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, Usage, decode_block, decode_usage, encode_block
-from hookline.agent.models.base import ModelRequest, ModelResponse, OnEvent, api_error
+from hookline.agent.models.base import ModelRequest, OnEvent, api_error
 from hookline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class ServerModel(ABC):
     def encode_request(self, request: ModelRequest, model: str) -> dict[str, Any]:
         """The request as the server takes it."""
 
-    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> ModelResponse:
+    async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
         model = request.model or self.name
         body = msgspec.json.encode({**self.encode_request(request, model), "stream": True})
         for attempt in range(self._retries + 1):
@@ -177,7 +177,7 @@ class ServerModel(ABC):
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _stream(self, body: bytes, answer: StreamedAnswer, on_event: OnEvent | None) -> ModelResponse:
+    async def _stream(self, body: bytes, answer: StreamedAnswer, on_event: OnEvent | None) -> Assistant:
         try:
             async with self._client.exchange("POST", self._url, self._headers, body) as said:
                 if said.status_code != 200:
@@ -185,7 +185,7 @@ class ServerModel(ABC):
                 async for sent in _sent(said):
                     _take(answer, answer.events(sent), on_event)
                 _take(answer, answer.last_events(), on_event)
-                return ModelResponse(message=answer.done())
+                return answer.done()
         except OSError as problem:
             what = "the connection broke" if answer.blocks else f"{self._url} cannot be reached"
             why = problem.strerror or str(problem) or type(problem).__name__
@@ -203,18 +203,13 @@ def _take(answer: StreamedAnswer, events: Any, on_event: OnEvent | None) -> None
 
 
 async def _sent(said: "httpx2.Response") -> AsyncIterator[dict[str, Any]]:
-    """What a server sends: each message ends with an empty line, its data may have several; `[DONE]` says no more."""
-    data: list[bytes] = []
-    rest = b""
-    async for piece in said.aiter_bytes():
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in (one.removesuffix(b"\r") for one in lines):
-            if line.startswith(b"data:"):
-                data.append(line[5:].lstrip())
-            elif not line and data:
-                if data != [b"[DONE]"]:
-                    yield msgspec.json.decode(b"\n".join(data), type=dict[str, Any])
-                data = []
+    """The data of each event that a server sends; `[DONE]` says no more."""
+    import httpx2
+
+    said.headers["content-type"] = "text/event-stream"  # some servers call it something else
+    async for event in httpx2.EventSource(said, max_event_size=None):
+        if event.data not in ("", "[DONE]"):
+            yield msgspec.json.decode(event.data, type=dict[str, Any])
 
 
 async def _refusal(said: "httpx2.Response", model: str) -> ModelError:

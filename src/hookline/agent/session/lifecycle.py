@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def discover(
     environ: Mapping[str, str] = os.environ,
     *,
     sources: frozenset[str] = ALL_INSTRUCTIONS,
-    outside: frozenset[str] = frozenset(),
+    outside: Collection[str] = (),
 ) -> list[Instructions]:
     """What holds for a session in `cwd`, the user's first, then from the outermost folder inwards; each file once.
 
@@ -106,13 +106,7 @@ def _rules(settings: Path) -> list[Path]:
 
 
 def _load(
-    path: Path,
-    about: Instructions,
-    seen: set[str],
-    root: Path | None,
-    outside: frozenset[str] = frozenset(),
-    *,
-    hops: int = 0,
+    path: Path, about: Instructions, seen: set[str], root: Path | None, outside: Collection[str] = (), *, hops: int = 0
 ) -> list[Instructions]:
     """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before.
 
@@ -191,7 +185,7 @@ async def load_instructions(conversation: Conversation, reason: str = "session_s
     """Read CLAUDE.md and its kin into the conversation, each announced by InstructionsLoaded."""
     session = conversation.session
     loaded = loaded_by(session.hooks)
-    outside = trusted_imports(loaded) if loaded is not None else frozenset()
+    outside = trusted_imports(loaded) if loaded is not None else ()
     found = discover(session.project_dir, session.environ, sources=session.config.instructions, outside=outside)
     conversation.instructions_seen.update(one.file_path for one in found)
     conversation.instructions_seen.update(reminder.file for reminder in instructions_told(conversation))

@@ -218,16 +218,14 @@ class Session:
         return text if self.hooks.engine.on_late is None or self.inbox.withdraw(outcome) else ""
 
     def _objection(self, outcome: Outcome) -> str:
-        hook = next((hook for hook in self.hooks.hooks if hook.name == outcome.hook), None)
-        if hook is None or not isinstance(hook.action, Command) or not hook.action.async_rewake:
-            return ""
-        if outcome.exit_code != OBJECTS:
+        action = next((hook.action for hook in self.hooks.hooks if hook.name == outcome.hook), None)
+        if not isinstance(action, Command) or not action.async_rewake or outcome.exit_code != OBJECTS:
             return ""
         said = outcome.stderr.strip() or outcome.stdout.strip() or outcome.reply.reason
-        if not hook.action.rewake_message and not hook.action.rewake_summary:
+        if not action.rewake_message and not action.rewake_summary:
             return notification(outcome.hook, "completed", said)
-        summary = notification(outcome.hook, "completed", hook.action.rewake_summary or f"{outcome.hook} objects")
-        return f"{summary}\n{wrapped(f'{hook.action.rewake_message} {said}'.strip())}"
+        summary = notification(outcome.hook, "completed", action.rewake_summary or f"{outcome.hook} objects")
+        return f"{summary}\n{wrapped(f'{action.rewake_message} {said}'.strip())}"
 
     def add_hooks(self, hooks: Iterable[Hook]) -> None:
         """Let more hooks hold from now on, under names that are free."""

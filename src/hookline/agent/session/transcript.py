@@ -8,9 +8,11 @@ file: the second is given a copy to go on with, and says so.
 
 import errno
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,27 +32,27 @@ INTERRUPTED = "[Request interrupted before this tool finished]"
 Mirror: TypeAlias = Callable[[str, dict[str, Any]], None]  # told of every line that is written, and its file
 
 
+@dataclass(eq=False)
 class Transcript:
     """An open transcript: `add` messages, `append` anything else.
 
     Raises `TranscriptError` when the disk is full; the lines before stay whole. `locked` is false when another run is
-    writing to the same file.
+    writing to the same file. `sidechain` is the id of the subagent whose it is.
     """
 
-    def __init__(
-        self, path: Path, session_id: str, *, cwd: str = "", sidechain: str = "", mirror: Mirror | None = None
-    ) -> None:
-        self.path = path
-        self.mirror = mirror
-        self.session_id = session_id
-        self.cwd = cwd
-        self._agent_id = sidechain
-        self.last_uuid: str | None = None
+    path: Path
+    session_id: str
+    cwd: str = ""
+    sidechain: str = ""
+    mirror: Mirror | None = None
+    last_uuid: str | None = None
+
+    def __post_init__(self) -> None:
         try:
-            private_folder(path.parent)
-            self._fd = private(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            private_folder(self.path.parent)
+            self._fd = private(str(self.path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
         except OSError as problem:
-            raise TranscriptError(path, f"cannot open: {problem.strerror}") from problem
+            raise TranscriptError(self.path, f"cannot open: {problem.strerror}") from problem
         self.locked: bool = True
         try:  # the system frees the lock when the process ends, however it ends
             lock_now(self._fd)
@@ -69,7 +71,7 @@ class Transcript:
         """Write any entry down, with who, when and what came before; its uuid."""
         uuid = uuid or str(uuid4())
         stamp = {"uuid": uuid, "sessionId": self.session_id, "timestamp": now(), "cwd": self.cwd}
-        side = {"isSidechain": True, "agentId": self._agent_id} if self._agent_id else {"isSidechain": False}
+        side = {"isSidechain": True, "agentId": self.sidechain} if self.sidechain else {"isSidechain": False}
         whole = {"parentUuid": self.last_uuid, **entry, **more, **stamp, **side}
         self._write(_encode(whole) + b"\n")
         if self.mirror is not None:
@@ -260,15 +262,8 @@ def _encode(entry: Any) -> bytes:
     try:
         return msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_whole_characters(entry))
-
-
-def _whole_characters(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
-    return [_whole_characters(item) for item in value] if isinstance(value, list | tuple) else value
+        text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 SLUG_LIMIT = 200

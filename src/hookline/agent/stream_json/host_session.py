@@ -17,10 +17,9 @@ import msgspec
 from msgspec import Raw
 
 from hookline.agent.agent import Agent
-from hookline.agent.factory import AgentBundle, add_agents, effort
+from hookline.agent.factory import AgentBundle, RunOptions, add_agents, effort
 from hookline.agent.messages import Result, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
-from hookline.agent.run_options import RunOptions
 from hookline.agent.session.session import PermissionQuestion
 from hookline.agent.stream_json.remote_hooks import host_hooks
 from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
@@ -152,8 +151,7 @@ class HostSession:
         try:
             await self.agent.start()
         except TranscriptError as problem:  # it cannot be gone on with: the host reads why in a result
-            ending = Result(subtype="error_during_execution", is_error=True, reason="error", errors=(str(problem),))
-            self.agent.output.result(ending)
+            self.agent.output.refuse_prompt(str(problem))
             raise
         self.made.write_init_message()
         if self.options.replay_user_messages:
@@ -265,60 +263,53 @@ class HostSession:
             "session_state": "idle",
         }
 
+    async def interrupt(self, _: wire.Interrupt) -> None:
+        self.agent.interrupt()
 
-async def _interrupt(host: HostSession, _: wire.Interrupt) -> None:
-    host.agent.interrupt()
+    async def end_session(self, request: wire.OtherRequest) -> None:
+        """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
+        self.over = True
+        self.agent.interrupt()
+        await self.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
+        self.prompts.put_nowait(None)
 
+    async def set_permission_mode(self, request: wire.SetPermissionMode) -> dict[str, Any]:
+        self.agent.session.policy.mode = Mode(request.mode)
+        return {"mode": request.mode}
 
-async def _end_session(host: HostSession, request: wire.OtherRequest) -> None:
-    """SessionEnd, while the host can still be asked about it; nothing more is worked on."""
-    host.over = True
-    host.agent.interrupt()
-    await host.agent.aclose(str(msgspec.json.decode(request.body).get("reason") or "other"))
-    host.prompts.put_nowait(None)
+    async def set_model(self, request: wire.SetModel) -> None:
+        """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
+        session, conversation = self.agent.session, self.agent.conversation
+        model = choose(request.model or "")
+        await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
+        about = {"from_model": session.model.name, "to_model": model.name, "requested_model": request.model,
+                 "context_tokens": conversation.context_tokens}  # fmt: skip
+        verdict = await conversation.fire(PreModelSwitch, **about)
+        if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
+            raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
+        session.model = model
+        session.effort = effort(self.options, model)
+        conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
 
+    async def register_repo_root(self, request: wire.OtherRequest) -> None:
+        """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
+        given = msgspec.json.decode(request.body)
+        directory = os.path.realpath(str(given.get("directory") or ""))  # noqa: ASYNC240 - one look at the disk
+        session = self.agent.session
+        roots = (session.project_dir, *self.options.add_dir)
+        inside = any(Path(directory) != Path(root) and Path(directory).is_relative_to(root) for root in roots)
+        if not inside or not Path(directory).is_dir():  # noqa: ASYNC240 - and another
+            raise ValueError(f"`{directory}` is not a folder inside the working folders")
+        if directory in session.policy.dirs:
+            raise ValueError(f"`{directory}` is a working folder already")
+        session.policy.dirs = (*session.policy.dirs, directory)
+        await self.agent.conversation.fire(DirectoryAdded, directory=directory, source="register_repo_root")
 
-async def _set_permission_mode(host: HostSession, request: wire.SetPermissionMode) -> dict[str, Any]:
-    host.agent.session.policy.mode = Mode(request.mode)
-    return {"mode": request.mode}
+    async def mcp_status(self, _: wire.OtherRequest) -> dict[str, Any]:
+        return {"mcpServers": self.agent.session.servers.statuses()}
 
-
-async def _set_model(host: HostSession, request: wire.SetModel) -> None:
-    """PreModelSwitch, PostModelSwitch: another model from now on, unless a hook refuses."""
-    session, conversation = host.agent.session, host.agent.conversation
-    model = choose(request.model or "")
-    await model.respond(PROBE)  # a model that is not served is refused here, not in the next turn
-    about = {"from_model": session.model.name, "to_model": model.name, "requested_model": request.model,
-             "context_tokens": conversation.context_tokens}  # fmt: skip
-    verdict = await conversation.fire(PreModelSwitch, **about)
-    if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
-        raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
-    session.model = model
-    session.effort = effort(host.options, model)
-    conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
-
-
-async def _register_repo_root(host: HostSession, request: wire.OtherRequest) -> None:
-    """DirectoryAdded: one more working folder; it must lie inside one that was there from the start."""
-    given = msgspec.json.decode(request.body)
-    directory = os.path.realpath(str(given.get("directory") or ""))  # noqa: ASYNC240 - one look at the disk
-    session = host.agent.session
-    roots = (session.project_dir, *host.options.add_dir)
-    inside = any(Path(directory) != Path(root) and Path(directory).is_relative_to(root) for root in roots)
-    if not inside or not Path(directory).is_dir():  # noqa: ASYNC240 - and another
-        raise ValueError(f"`{directory}` is not a folder inside the working folders")
-    if directory in session.policy.dirs:
-        raise ValueError(f"`{directory}` is a working folder already")
-    session.policy.dirs = (*session.policy.dirs, directory)
-    await host.agent.conversation.fire(DirectoryAdded, directory=directory, source="register_repo_root")
-
-
-async def _mcp_status(host: HostSession, _: wire.OtherRequest) -> dict[str, Any]:
-    return {"mcpServers": host.agent.session.servers.statuses()}
-
-
-async def _stop_task(host: HostSession, request: wire.OtherRequest) -> None:
-    await host.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
+    async def stop_task(self, request: wire.OtherRequest) -> None:
+        await self.agent.conversation.state.jobs.stop(str(msgspec.json.decode(request.body).get("task_id")))
 
 
 async def _nothing(host: HostSession, _: Any) -> None:
@@ -328,14 +319,14 @@ async def _nothing(host: HostSession, _: Any) -> None:
 #: what a host may ask; the channel knows the shape of the first five
 REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any] | None]]] = {
     "initialize": HostSession.initialize,
-    "interrupt": _interrupt,
-    "set_permission_mode": _set_permission_mode,
-    "set_model": _set_model,
+    "interrupt": HostSession.interrupt,
+    "set_permission_mode": HostSession.set_permission_mode,
+    "set_model": HostSession.set_model,
     "mcp_message": _nothing,
-    "register_repo_root": _register_repo_root,
-    "mcp_status": _mcp_status,
-    "end_session": _end_session,
-    "stop_task": _stop_task,
+    "register_repo_root": HostSession.register_repo_root,
+    "mcp_status": HostSession.mcp_status,
+    "end_session": HostSession.end_session,
+    "stop_task": HostSession.stop_task,
     "set_max_thinking_tokens": _nothing,
 }
 OTHERS = tuple(REQUESTS)[5:]

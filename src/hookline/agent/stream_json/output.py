@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import msgspec
 
-from hookline.agent.messages import Assistant, Result, ToolUse, User, encode_block
+from hookline.agent.messages import Assistant, Result, ToolUse, User, encode_block, encode_message
 from hookline.agent.session.transcript import now
 from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.observers import HookProgress, HookResponse, HookStarted, Notice
@@ -51,15 +52,14 @@ class StreamOutput:
         self,
         message: Assistant,
         parent: str | None,
-        error: str | None = None,
         uuids: tuple[str, ...] = (),
         *,
         only_calls: bool = False,
+        **more: Any,
     ) -> None:
         """What the model said, a message per block (or per tool call); `uuids` are those the transcript has."""
         about = {"id": message.id, "type": "message", "role": "assistant", "model": message.model}
         rest = {"stop_reason": None, "stop_sequence": None, "usage": msgspec.to_builtins(message.usage)}
-        more = {"error": error} if error else {}
         for at, block in enumerate(message.content):
             if only_calls and not isinstance(block, ToolUse):
                 continue
@@ -73,10 +73,9 @@ class StreamOutput:
 
     def user(self, message: User, parent: str | None = None, **more: Any) -> None:
         """What was said on the user's side."""
-        wire = {"role": "user", "content": [encode_block(block) for block in message.content]}
         if message.synthetic:
             more = {"isSynthetic": True, **more}
-        self.say("user", message=wire, parent_tool_use_id=parent, timestamp=now(), **more)
+        self.say("user", message=encode_message(message), parent_tool_use_id=parent, timestamp=now(), **more)
 
     def result(self, result: Result) -> None:
         fields: Note = {
@@ -104,36 +103,40 @@ class StreamOutput:
             fields["deferred_tool_use"] = msgspec.to_builtins(result.deferred)
         self.say("result", **fields)
 
+    def refuse_prompt(self, why: str) -> None:
+        """The result of a prompt that cannot be worked on."""
+        self.result(Result(subtype="error_during_execution", is_error=True, reason="error", errors=(why,)))
 
+
+@dataclass(frozen=True)
 class HookReporter:
-    """An observer that turns what hooks do into messages: started, progress, response."""
+    """An observer that turns what hooks do (on `only` these events) into messages: started, progress, response."""
 
-    def __init__(self, output: StreamOutput, hooks: HookSet, only: frozenset[str] | None = None) -> None:
-        self._output = output
-        self._hooks = hooks
-        self._only = only
+    output: StreamOutput
+    hooks: HookSet
+    only: frozenset[str] | None = None
 
     def __call__(self, notice: Notice) -> None:
         """Report a notice, if its event and its kind of hook are reported."""
         if isinstance(notice, Verdict) or not spec_of(notice.hook_event).reported:
             return
-        hook = next((hook for hook in self._hooks.hooks if hook.name == notice.hook), None)
-        if self._only is not None and notice.hook_event not in self._only:
+        hook = next((hook for hook in self.hooks.hooks if hook.name == notice.hook), None)
+        if self.only is not None and notice.hook_event not in self.only:
             return
         if hook is not None and not isinstance(hook.action, Command | Http):
             return
         names = {"hook_id": notice.hook_id, "hook_name": notice.hook_name, "hook_event": notice.hook_event}
         if isinstance(notice, HookStarted):
-            self._output.system("hook_started", **names)
+            self.output.system("hook_started", **names)
             return
         said = {"stdout": notice.stdout, "stderr": notice.stderr, "output": notice.output}
         printed = (read_object(notice.stdout) or {}) if "suppress" in notice.stdout else {}
         if any(printed.get(word) is True for word in SUPPRESSING):  # it asked that what it printed is not shown
             said = {**said, "stdout": "", "output": ""}
         if isinstance(notice, HookProgress):
-            self._output.system("hook_progress", **names, **said)
+            self.output.system("hook_progress", **names, **said)
         else:
-            self._output.system("hook_response", **names, **said, **_ended(notice, hook))
+            self.output.system("hook_response", **names, **said, **_ended(notice, hook))
 
 
 def _ended(notice: HookResponse, hook: Hook | None) -> Note:
@@ -148,17 +151,13 @@ def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None])
 
     A host would else see no more than a process that ended.
     """
+    output = StreamOutput(str(uuid4()))
+    output.listeners.append(lambda note: write(msgspec.json.encode(note) + b"\n"))
     for line in lines:
         asked = read_object(line) or {}
-        answer: Note = {}
         if asked.get("type") == "control_request":
             response = {"subtype": "error", "request_id": asked.get("request_id"), "error": problem}
-            answer = {"type": "control_response", "response": response}
-        elif asked.get("type") == "user":
-            counts = dict.fromkeys(("duration_ms", "duration_api_ms", "num_turns", "total_cost_usd"), 0)
-            answer = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [problem]}
-            answer |= {**counts, "permission_denials": [], "terminal_reason": "error"}
-            answer |= {"uuid": str(uuid4()), "session_id": str(uuid4())}
-        if answer:
-            return write(msgspec.json.encode(answer) + b"\n")
+            return write(msgspec.json.encode({"type": "control_response", "response": response}) + b"\n")
+        if asked.get("type") == "user":
+            return output.refuse_prompt(problem)
     return None

@@ -15,7 +15,8 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, structs
 
-from hookline.agent.models.base import ModelRequest, ModelResponse, ToolSpec
+from hookline.agent.messages import Assistant
+from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.agent.tools.shell import Jobs
 from hookline.errors import ToolInputInvalid
 from hookline.events import TaskCompleted, TaskCreated
@@ -225,7 +226,7 @@ class ToolHost:
     async def worktree_remove(self, path: str) -> None:
         """Let the hook that made a worktree take it away."""
 
-    async def ask_model(self, request: ModelRequest, *, small: bool) -> ModelResponse | None:
+    async def ask_model(self, request: ModelRequest, *, small: bool) -> Assistant | None:
         """An answer outside the conversation, of a small model if there is one; None without a model."""
 
     def tools(self) -> "Mapping[str, Tool]":

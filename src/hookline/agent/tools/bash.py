@@ -116,7 +116,6 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
     env.state.cwd = cwd  # hooks are told of the move with the session already there
     await env.host.cwd_changed(old, cwd)
     if Path(cwd).is_relative_to(os.path.realpath(root)):  # noqa: ASYNC240 - and another
-        env.state.cwd = cwd
         return ""
     env.state.cwd = root
     return f"\nShell cwd was reset to {root}"

@@ -98,11 +98,10 @@ class Edit(Tool):
         try:
             if path.exists() or old:
                 original = text(path)
-                problem = misplaced(original, old, all_of_them=every)
-                if problem:
-                    return failure(problem)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            problem = misplaced(original, old, all_of_them=every)
+            if problem:
+                return failure(problem)
+            path.parent.mkdir(parents=True, exist_ok=True)
             changed = original.replace(old, new, -1 if every else 1) if old else new
             replace_text(path, changed)
         except OSError as error:

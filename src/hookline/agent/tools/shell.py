@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,57 +40,42 @@ class BoundedOutput:
 
     def __init__(self, limit: int) -> None:
         self._half = limit // 2
-        self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
+        self._head = self._tail = b""
         self.total: int = 0
 
     def feed(self, data: bytes) -> None:
         self.total += len(data)
         room = self._half - len(self._head)
-        if room > 0:
-            self._head += data[:room]
-            data = data[room:]
-        if data:
-            self._tail.append(data[-self._half :])
-            self._tail_size += len(self._tail[-1])
-        while self._tail and self._tail_size - len(self._tail[0]) >= self._half:
-            self._tail_size -= len(self._tail.popleft())
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-self._half :]
 
     def text(self) -> str:
         """The output, or its two ends around a line that says how much is missing."""
-        tail = b"".join(self._tail)[-self._half :]
-        cut = self.total - len(self._head) - len(tail)
-        head, end = self._head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
+        cut = self.total - len(self._head) - len(self._tail)
         if not cut:
-            return (bytes(self._head) + tail).decode("utf-8", "replace")
+            return (self._head + self._tail).decode("utf-8", "replace")
+        head, end = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
         return f"{head}\n\n… {cut} bytes of output left out …\n\n{end}"
 
 
+@dataclass(eq=False)
 class Shell:
     """A command to start, wait for and, if need be, end with everything it started.
 
     `held` confines it: the policy, and who starts it under one.
     """
 
-    def __init__(
-        self,
-        command: str,
-        cwd: str,
-        environ: Mapping[str, str],
-        env_files: Sequence[Path] = (),
-        held: tuple[Policy, WarmStarter] | None = None,
-    ) -> None:
-        self.command = command
-        self.cwd = cwd
-        self._held = held
-        self._marker = new_marker()
-        self._environ = {**environ, MARKER: "/".join(filter(None, (environ.get(MARKER), self._marker)))}
-        self._env_files = env_files
-        self._exit: asyncio.Future[int | None] | None = None
-        self._pid = 0
-        self._output: int | None = None
-        self._cwd_pipe: int | None = None
+    command: str
+    cwd: str
+    environ: Mapping[str, str]
+    env_files: Sequence[Path] = ()
+    held: tuple[Policy, WarmStarter] | None = None
+    #: once started: resolves when the command itself is over, whichever process still holds its output
+    exit: asyncio.Future[int | None] = field(init=False)
+    _pid: int = field(init=False)
+    _marker: str = field(default_factory=new_marker, init=False)
+    _output: int | None = field(default=None, init=False)
+    _cwd_pipe: int | None = field(default=None, init=False)
 
     def start(self, stdout: int | None = None) -> None:
         """Start it; `stdout` takes both streams, a pipe to read from if None."""
@@ -99,23 +83,24 @@ class Shell:
         sink = stdout
         if sink is None:
             self._output, sink = os.pipe()
-        number = tell_cwd if self._held is None else CONFINED_TELL
+        number = tell_cwd if self.held is None else CONFINED_TELL
         # exports first, then the command itself, then where it ended, if it went well
-        exports = "".join(f". {shlex.quote(str(path))}\n" for path in self._env_files if path.is_file())
+        exports = "".join(f". {shlex.quote(str(path))}\n" for path in self.env_files if path.is_file())
         script = f"{exports}eval {shlex.quote(self.command)} {number}>&- && pwd -P >&{number}\n"
         words = [shell_path(), "-c", script]
+        env = {**self.environ, MARKER: "/".join(filter(None, (self.environ.get(MARKER), self._marker)))}
         loop = asyncio.get_running_loop()
         try:
             with Path(os.devnull).open("rb") as null:
-                if self._held is None:
+                if self.held is None:
                     files: dict[str, Any] = {"stdin": null, "stdout": sink, "stderr": sink, "pass_fds": (tell_cwd,)}
-                    process = subprocess.Popen(words, cwd=self.cwd, env=self._environ, start_new_session=True, **files)
-                    self._pid, self._exit = process.pid, watch(process, loop)
+                    process = subprocess.Popen(words, cwd=self.cwd, env=env, start_new_session=True, **files)
+                    self._pid, self.exit = process.pid, watch(process, loop)
                 else:
-                    policy, starter = self._held
+                    policy, starter = self.held
                     held = {0: null.fileno(), 1: sink, 2: sink, CONFINED_TELL: tell_cwd}
-                    line = starter.start(policy, words, cwd=self.cwd, env=self._environ, files=held)
-                    self._pid, self._exit = line.pid, line_end(line, loop)
+                    line = starter.start(policy, words, cwd=self.cwd, env=env, files=held)
+                    self._pid, self.exit = line.pid, line_end(line, loop)
         except BaseException:
             self.close()
             raise
@@ -123,12 +108,6 @@ class Shell:
             os.close(tell_cwd)
             if stdout is None:
                 os.close(sink)
-
-    @property
-    def exit(self) -> asyncio.Future[int | None]:
-        """Resolves when the command itself is over, whichever process still holds its output."""
-        assert self._exit is not None, "start it first"
-        return self._exit
 
     async def read(self, sink: BoundedOutput) -> int:
         """Feed the output to `sink` until the command ends; its exit code."""

@@ -6,9 +6,9 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from hookline.agent.run_options import CLAUDE_CODE_VERSION, RunOptions
+from hookline.agent.factory import CLAUDE_CODE_VERSION, AgentBundle, RunOptions, keep_up, make, settings_hooks
 from hookline.api import Hooks
 from hookline.cli.options import TERMINATED, policy_for, warn, with_fleet_policy
 from hookline.cli.run_flags import parse
@@ -18,9 +18,6 @@ from hookline.display import one_line
 from hookline.errors import AgentError, HooklineError
 from hookline.hook_file import load_hooks
 from hookline.processes.stdout import claim_stdout
-
-if TYPE_CHECKING:
-    from hookline.agent.factory import AgentBundle
 
 Write = Callable[[bytes], None]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: TERMINATED}
@@ -82,7 +79,6 @@ def _answers(options: RunOptions) -> Write:
 
 
 async def _run(options: RunOptions, write: Write) -> int:
-    from hookline.agent.factory import keep_up, make
     from hookline.cli.repl import shown_on
 
     caught = _Caught()
@@ -105,7 +101,7 @@ async def _run(options: RunOptions, write: Write) -> int:
     return caught.code or code
 
 
-async def _session(made: "AgentBundle", options: RunOptions, write: Write) -> int:
+async def _session(made: AgentBundle, options: RunOptions, write: Write) -> int:
     if options.worktree is not None:
         await _enter_worktree(made, options.worktree)
     if options.driven:
@@ -135,15 +131,13 @@ async def _session(made: "AgentBundle", options: RunOptions, write: Write) -> in
 
 def make_hooks(options: RunOptions, cwd: str, env: Mapping[str, str]) -> Hooks:
     """The hooks of a Python file, or of the settings files once they are trusted."""
-    from hookline.agent.factory import settings_hooks
-
     if options.hooks:
         return with_fleet_policy(load_hooks(options.hooks))
     trust = policy_for(trusted=options.trust)
     return with_fleet_policy(settings_hooks(options, cwd, env, trust=trust, on_problem=warn))
 
 
-async def _enter_worktree(made: "AgentBundle", name: str) -> None:
+async def _enter_worktree(made: AgentBundle, name: str) -> None:
     from hookline.agent.tools.bash import EnterWorktree
 
     conversation = made.agent.conversation
