@@ -155,28 +155,29 @@ HookAnswer = Reply | Mapping[str, Any] | None
 _PASS, _ALLOW, _ASK, _DEFER, _DENY = Decision  # a look-up in an enum costs as much as the reply, on Python 3.11
 
 
-def _because(reason: str) -> tuple[str, ...]:
-    return (reason,) if reason else ()
+def texts(text: str | None) -> tuple[str, ...]:
+    """A text as a field of texts holds it; the empty one says nothing."""
+    return (text,) if text else ()
 
 
 def allow(reason: str = "") -> Reply:
     """Go ahead, without asking (deny and ask rules of the settings still hold)."""
-    return Reply(decision=_ALLOW, reasons=_because(reason))
+    return Reply(decision=_ALLOW, reasons=texts(reason))
 
 
 def ask(reason: str = "") -> Reply:
     """A person has to say yes."""
-    return Reply(decision=_ASK, reasons=_because(reason))
+    return Reply(decision=_ASK, reasons=texts(reason))
 
 
 def defer(reason: str = "") -> Reply:
     """End the run here and leave the call to the session that resumes it."""
-    return Reply(decision=_DEFER, reasons=_because(reason))
+    return Reply(decision=_DEFER, reasons=texts(reason))
 
 
 def deny(reason: str = "") -> Reply:
     """No. The reason is told to the model, or to the user."""
-    return Reply(decision=_DENY, reasons=_because(reason))
+    return Reply(decision=_DENY, reasons=texts(reason))
 
 
 def rewrite(input: Mapping[str, Any]) -> Reply:
@@ -193,12 +194,12 @@ def replace_output(output: Any) -> Reply:
 
 def context(text: str) -> Reply:
     """Tell the model something with its next request."""
-    return Reply(context=_because(text))
+    return Reply(context=texts(text))
 
 
 def message(text: str) -> Reply:
     """Tell the user something."""
-    return Reply(messages=_because(text))
+    return Reply(messages=texts(text))
 
 
 def stop(reason: str = "") -> Reply:
@@ -208,7 +209,7 @@ def stop(reason: str = "") -> Reply:
 
 def keep_going(reason: str = "") -> Reply:
     """The agent wanted to stop: send it back to work, and say why."""
-    return Reply(keep_going=True, keep_going_reasons=_because(reason))
+    return Reply(keep_going=True, keep_going_reasons=texts(reason))
 
 
 def background(work: Awaitable[Any] | None = None, timeout: float | None = None) -> Reply:

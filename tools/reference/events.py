@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from inspect import get_annotations
 
-from hookline.core.wire.exit_codes import no
-from hookline.core.wire.output_types import fields_of
+from hookline.core.wire.output_types import fields_of, no
 from hookline.core.wire.schema import schema
 from hookline.events import CATALOG, OWN_EVENTS, Event, EventSpec
 from tools.reference.markdown import code, codes, default, kind, table, types_of

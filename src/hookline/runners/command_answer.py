@@ -9,8 +9,8 @@ import msgspec
 from hookline.core.engine import RunnerResult
 from hookline.core.hooks.hook import Command, Hook
 from hookline.core.wire.dialects import dialect
-from hookline.core.wire.exit_codes import no, script_missing, text_reply
 from hookline.core.wire.json_text import read_object
+from hookline.core.wire.output_types import no, script_missing, text_reply
 from hookline.core.wire.strict import check_async, check_object, check_text
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch
 from hookline.events import Event

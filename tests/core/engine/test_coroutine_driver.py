@@ -1,8 +1,10 @@
 """Driving a hook's coroutine: timeouts and cancellations, told apart, leave nothing behind."""
 
 import asyncio
+import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -565,3 +567,25 @@ async def test_an_answer_is_not_kept_by_whoever_stepped_the_hook() -> None:
         await hooks.fire(BASH)
 
     assert [ref() for ref in said] == [None, None]
+
+
+async def test_the_timer_holds_nothing_of_the_hook_that_had_it_set() -> None:
+    """A loop lets go of a timer long after it was cancelled; the context of the hook's task is gone by then."""
+
+    class Secret: ...
+
+    variable: ContextVar[Secret] = ContextVar("variable")
+
+    async def waits(event: Any) -> None:
+        await asyncio.sleep(0)
+
+    async def fire() -> "weakref.ref[Secret]":
+        variable.set(secret := Secret())
+        await set_of(waits, timeout=1000).fire(BASH)
+        return weakref.ref(secret)
+
+    held = await asyncio.create_task(fire())
+    await asyncio.sleep(0)  # the loop lets go of a task one turn after its end
+    gc.collect()
+
+    assert held() is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.core.wire.exit_codes import no, script_missing, text_reply
+from hookline.core.wire.output_types import no, script_missing, text_reply
 from hookline.events import CATALOG
 from hookline.replies import NOTHING, context, deny, keep_going, specific
 

@@ -17,8 +17,7 @@ import msgspec
 
 from hookline.core.engine.verdict import Approval, Outcome, RunnerResult, Status, Verdict, outcome_of
 from hookline.core.hooks.hook import Hook
-from hookline.core.wire.exit_codes import no
-from hookline.core.wire.output_types import only_decision
+from hookline.core.wire.output_types import no, only_decision
 from hookline.core.wire.strict import decode_mapping
 from hookline.errors import HookCancelled, HookError, HookExited, HookFailed, HookTimeout, ReplyError, did_you_mean
 from hookline.events import Event, EventSpec

@@ -3,8 +3,8 @@
 They are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
 those that wait. The first that says something is handed, as far as it came, to the dispatcher, which goes on from
 there; only a bare decision that is the last word anyway becomes a verdict here, read by the same `parse_decision` as
-there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of the
-others the first step is taken by hand. A single hook is asked without the loop, which would cost half as much as it.
+there. The first step is taken by hand; of several hooks, one whose code has no `await` in it can never wait, so it is
+awaited like any other coroutine. A single hook is asked without the loop, which would cost half as much as it.
 """
 
 from __future__ import annotations
@@ -111,37 +111,12 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
         return await dispatcher.dispatch(EventRun(event, spec, chosen, among, started=started), "sequential", silent)
 
     if len(bindings) == 1:
-        single = _waiting if bindings[0].waits else _one
-        return single(bindings[0], chosen, scope.clock, parse, hand_over)
+        return _one(bindings[0], chosen, scope.clock, parse, hand_over)
     return _all(bindings, chosen, scope.clock, parse, hand_over)
 
 
 def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
-    """A single hook, the commonest case: `_all` without its loop."""
-    call: Any = binding.call
-    wants_context, limit = binding.wants_context, binding.limit
-
-    async def fire(event: Event) -> Verdict:
-        started, ctx = clock(), None
-        try:
-            if wants_context:
-                ctx = Context(event, binding, started)
-                answer = await call(event, ctx)
-            else:
-                answer = await call(event)
-        except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
-            answer = RaisedError(error)
-        if (answered := clock()) - started <= limit:
-            reply = NOTHING if answer is None else parse(answer)
-            if reply is not None:
-                return Verdict(event, reply, chosen, started, answered)
-        return await hand_over(event, binding, ctx, [started, answered], answer)
-
-    return fire
-
-
-def _waiting(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
-    """A single hook that may have to wait: `_one`, with what `start` does in place of an `await`."""
+    """A single hook, the commonest case: `_all` without its loop, with what `start` does written out."""
     call: Any = binding.call
     wants_context, limit = binding.wants_context, binding.limit
 

@@ -1,8 +1,8 @@
 """A private event loop for programs without asyncio, one for the whole process.
 
 Callers run it themselves, each in its own thread, for as long as hooks have nothing to wait for. The first one that has
-to wait, or that leaves something to do on the loop, starts its thread, which runs it from then on: what runs there
-outlives the call, as background hooks and kept connections must. It is a daemon thread, so it keeps no program alive.
+to wait, or that leaves a task on the loop, starts its thread, which runs it from then on: what runs there outlives the
+call, as background hooks and kept connections must. It is a daemon thread, so it keeps no program alive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ class LoopThread:
     """An event loop, and the thread that runs it once something has to wait."""
 
     def __init__(self, name: str) -> None:
-        self._loop = _watched_loop(self._start)
+        self._loop = _new_loop()
         self._turn = threading.Lock()  # a caller holds it to run the loop, the thread once, to know that none does
         self._serves = False
         self._begun = threading.Lock()  # taken for good by the starter of the thread
@@ -48,9 +48,11 @@ class LoopThread:
         call = _Call(work)
         try:
             if running is not None or not self._lend(call):
+                self._start()
                 self._loop.call_soon_threadsafe(call.start, self._loop)
             call.wait()
         except BaseException:
+            self._start()
             self._loop.call_soon_threadsafe(call.cancel)
             raise
         assert call.task is not None
@@ -63,8 +65,10 @@ class LoopThread:
         with self._turn:
             if self._serves:
                 return False
-            call.take_first_step(self._loop)
-            if self._loop.has_more:
+            call.start(self._loop)
+            self._loop.stop()  # after one round
+            self._loop.run_forever()
+            if asyncio.all_tasks(self._loop):
                 self._start()
             return True
 
@@ -85,27 +89,14 @@ class _Call:
         self._ended.acquire()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin, on the loop's thread."""
+        """Begin, in the thread that runs the loop."""
         self.task = loop.create_task(self._work)
-        self.task.add_done_callback(self._end)
-
-    def take_first_step(self, loop: Any) -> None:
-        """Begin, on the caller's: the loop runs until it would have to wait."""
-        self.task = loop.create_task(self._work)
-        loop.has_more = False
-        loop.stop()  # after one round
-        loop.run_forever()
-        if not self.task.done():
-            loop.has_more = True
-            self.task.add_done_callback(self._end)
+        self.task.add_done_callback(lambda _: self._ended.release())
 
     def wait(self) -> None:
         """Return once it is done."""
         if self.task is None or not self.task.done():
             self._ended.acquire()
-
-    def _end(self, task: asyncio.Task[Any]) -> None:
-        self._ended.release()
 
     def cancel(self) -> None:
         """Interrupted before it was sent off, it never starts."""
@@ -115,36 +106,15 @@ class _Call:
             self.task.exception()  # what interrupted it, which the caller has heard
 
 
-def _watched_loop(on_call: Callable[[], None]) -> Any:
-    """An event loop as this platform has them, which notices what is left to do on it; `on_call`, if by a thread."""
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """An event loop as this platform has them, which is not closed because nothing refers to it any more.
+
+    A forked child would take it away from its parent: they share the selector.
+    """
     plain = asyncio.new_event_loop()
     plain.close()
-    base: type[Any] = type(plain)
-
-    class WatchedLoop(base):  # type: ignore[misc]
-        has_more = False
-
-        def __del__(self) -> None:
-            """Not closed in a forked child, which would take it away from its parent: they share the selector."""
-
-        def call_soon_threadsafe(self, *args: Any, **options: Any) -> Any:
-            handle = super().call_soon_threadsafe(*args, **options)
-            on_call()
-            return handle
-
-    for name in ("call_soon", "call_at", "add_reader", "add_writer"):
-        setattr(WatchedLoop, name, _noting(getattr(base, name)))
-    return WatchedLoop()
-
-
-def _noting(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method by which something is left to do on a loop."""
-
-    def noting(loop: Any, *args: Any, **options: Any) -> Any:
-        loop.has_more = True
-        return method(loop, *args, **options)
-
-    return noting
+    kept: type[Any] = type("KeptLoop", (type(plain),), {"__del__": lambda self: None})
+    return kept()  # type: ignore[no-any-return]
 
 
 _lock = threading.Lock()

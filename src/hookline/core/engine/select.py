@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,11 +19,11 @@ from hookline.events import Event, EventSpec, spec_of
 _MOST_SUBJECTS = 512
 
 
-class EventHooks(msgspec.Struct):
-    """The hooks of one event, and the selections already made for it."""
+class EventHooks(msgspec.Struct, frozen=True):
+    """The hooks of one event; `named` has those whose matcher names a subject, and remembers them."""
 
     hooks: tuple[Hook, ...]
-    cache: dict[str | None, tuple[Hook, ...]]
+    named: Callable[[str | None], tuple[Hook, ...]]
     conditional: bool
 
 
@@ -48,8 +49,13 @@ def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> HookI
     rows: dict[type[Event], EventHooks] = {}
     for cls, own in by_event.items():
         conditional = any(hook.condition is not None or hook.when is not None for hook in own)
-        rows[cls] = EventHooks(ordered if len(own) == len(ordered) else tuple(own), {}, conditional)  # a whole set once
+        hooks_of = ordered if len(own) == len(ordered) else tuple(own)  # a whole set once
+        rows[cls] = EventHooks(hooks_of, lru_cache(_MOST_SUBJECTS)(partial(_naming, hooks_of)), conditional)
     return HookIndex(ordered, rows, project_dir, home)
+
+
+def _naming(hooks: tuple[Hook, ...], subject: str | None) -> tuple[Hook, ...]:
+    return tuple(hook for hook in hooks if matches_subject(hook, subject))
 
 
 def select(event: Event, among: HookIndex) -> tuple[Hook, ...]:
@@ -61,12 +67,7 @@ def select_from(row: EventHooks | None, event: Event, among: HookIndex) -> tuple
     """The same for a caller that has looked up the hooks of such events."""
     if row is None:
         return ()
-    subject = event.subject
-    chosen = row.cache.get(subject)
-    if chosen is None:
-        if len(row.cache) >= _MOST_SUBJECTS:
-            row.cache.clear()
-        chosen = row.cache[subject] = tuple(hook for hook in row.hooks if matches_subject(hook, subject))
+    chosen = row.named(event.subject)
     if row.conditional:
         return tuple(hook for hook in chosen if conditions_hold(hook, event, among))
     return chosen

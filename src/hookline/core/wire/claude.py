@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -110,30 +110,14 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
 
     No output at all is not an answer, and `"continue": true` says nothing: it is what happens anyway.
     """
-    if is_blank(data):
-        return NOTHING
+    name, answer = open_answer(data, event)
+    return reply_of(typed(answer, name), name) if answer else NOTHING
+
+
+def open_answer(data: bytes | str | Mapping[str, Any], event: Event | str) -> tuple[str, dict[str, Any]]:
+    """The name of the event that is answered, and the object of the answer; without output it is empty."""
     name = event_name(event)
-    if data.__class__ is str and len(data) <= _SHORT:
-        known = _short_reply(data, name)
-        if known is not None:
-            return known
-    return _reply(data, name)
-
-
-def _reply(data: bytes | str | Mapping[str, Any], name: str) -> Reply:
-    said = parse_object(data, f"reply to {name}", ReplyError)
-    return reply_of(typed(said, name), name) if said else NOTHING
-
-
-_SHORT = 500  # characters of an output that is worth remembering: hooks say the same few things again and again
-
-
-@lru_cache(maxsize=256)
-def _short_reply(text: str, name: str) -> Reply | None:
-    """What a short output means, read once; `None` if it holds something that could be changed in place."""
-    reply = _reply(text, name)
-    changeable = reply.input is not None or reply.output is not msgspec.UNSET or reply.specific is not None
-    return None if changeable else reply
+    return name, {} if is_blank(data) else parse_object(data, f"reply to {name}", ReplyError)
 
 
 def encode_reply(reply: Reply, event: Event | str) -> bytes:

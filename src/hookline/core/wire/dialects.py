@@ -25,11 +25,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hookline.core.wire import claude
-from hookline.core.wire.json_text import is_blank, parse_object, write
+from hookline.core.wire.json_text import parse_object, write
 from hookline.core.wire.output_types import Output, Seconds, explained, reply_of, tell_model, typed
 from hookline.errors import EventError, HooklineError, ReplyError, ReplyMismatch, UnknownEvent, did_you_mean
 from hookline.events import CATALOG, Event, spec_of
-from hookline.replies import NOTHING, Decision, Reply, allow, said
+from hookline.replies import NOTHING, Decision, Reply, allow, said, texts
 
 Data = bytes | str | Mapping[str, Any]
 
@@ -43,12 +43,6 @@ class Dialect(NamedTuple):
     encode_reply: Callable[[Reply, Event | str], bytes]
 
 
-def _opened(data: Data, event: Event | str) -> tuple[str, dict[str, Any]]:
-    """The name of the event that is answered, and the object of the answer; without output it is empty."""
-    name = claude.event_name(event)
-    return name, {} if is_blank(data) else parse_object(data, f"reply to {name}", ReplyError)
-
-
 def _agent_stops(event_name: str) -> bool:
     """Where the agent itself, not a teammate, is about to stop."""
     spec = spec_of(event_name)
@@ -56,14 +50,13 @@ def _agent_stops(event_name: str) -> bool:
 
 
 def _decode_spec_reply(data: Data, event: Event | str) -> Reply:
-    name, answer = _opened(data, event)
+    name, answer = claude.open_answer(data, event)
     if not answer:
         return NOTHING
     output = typed(answer, name)
     reply = reply_of(output, name)
     if output.continue_ is True and _agent_stops(name) and not reply.background:
-        reasons = (output.reason,) if output.reason else ()
-        reply = msgspec.structs.replace(reply, keep_going=True, keep_going_reasons=reasons)
+        reply = msgspec.structs.replace(reply, keep_going=True, keep_going_reasons=texts(output.reason))
     return tell_model(reply, name)
 
 
@@ -105,7 +98,7 @@ MESSAGE_FIELDS = (*_Response.__struct_encode_fields__, "tool_use_id")  # every w
 
 
 def _decode_message_reply(data: Data, event: Event | str) -> Reply:
-    name, answer = _opened(data, event)
+    name, answer = claude.open_answer(data, event)
     if not answer:
         return NOTHING
     output = typed(answer, name, _Response)
@@ -228,27 +221,23 @@ SNAKE_FIELDS = _SnakeOutput.__struct_fields__  # every word that an answer may u
 
 def _decode_snake_reply(data: Data, event: Event | str) -> Reply:
     """A block denies where that is possible, else it stops the agent."""
-    name, answer = _opened(data, event)
+    name, answer = claude.open_answer(data, event)
     try:
         output = msgspec.convert(answer, _SnakeOutput)
     except (msgspec.ValidationError, UnicodeEncodeError) as problem:  # the latter: a key with half a surrogate pair
         raise ReplyError(f"reply to {name}: {explained(str(problem))}") from None
     reply = Reply(
         input=output.updated_input,
-        context=_some(output.additional_context),
-        messages=_some(output.system_message),
+        context=texts(output.additional_context),
+        messages=texts(output.system_message),
         suppress_output=bool(output.suppress_logging),
     )
     reply, reason = tell_model(reply, name), output.stop_reason
     if output.continue_execution is False and spec_of(name).gate:
-        reply |= Reply(decision=Decision.DENY, reasons=_some(reason))
+        reply |= Reply(decision=Decision.DENY, reasons=texts(reason))
     elif output.continue_execution is False:
         reply |= Reply(stop=True, stop_reason=reason or None)
     return NOTHING if reply == NOTHING else reply
-
-
-def _some(text: str | None) -> tuple[str, ...]:
-    return (text,) if text else ()
 
 
 def _encode_snake_reply(reply: Reply, event: Event | str) -> bytes:

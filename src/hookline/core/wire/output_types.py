@@ -1,5 +1,6 @@
-"""What a hook's JSON output looks like, event by event: the typed structs. Pure.
+"""What a hook's output means, event by event: JSON by typed structs, plain text, the exit code (FACTS.md §2). Pure.
 
+A command says what it wants in JSON on stdout, which counts whatever the exit code; the exit code alone says the rest.
 Which fields an event's `hookSpecificOutput` has follows from the event's row and the rows of the reply's fields. The
 structs are made when an event is first answered, so that starting up costs nothing; decoding is by concrete type,
 never into a union.
@@ -7,6 +8,7 @@ never into a union.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
@@ -16,7 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from hookline.errors import ReplyError, ReplyMismatch
 from hookline.events import CATALOG, spec_of
-from hookline.replies import NOTHING, WIRE_NAMES, Decision, EventFields, Reply
+from hookline.replies import NOTHING, WIRE_NAMES, Decision, EventFields, Reply, deny, keep_going, specific, texts
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -189,7 +191,7 @@ def only_decision(said: dict[str, Any], event_name: str) -> Reply | None:
     if not name.__class__ is word.__class__ is reason.__class__ is str or len(body) != 3 or name != event_name:
         return None
     decision = _PERMITS[event_name].get(word)
-    return None if decision is None else Reply(decision=decision, reasons=(reason,) if reason else ())
+    return None if decision is None else Reply(decision=decision, reasons=texts(reason))
 
 
 def reply_of(output: Any, event_name: str) -> Reply:
@@ -216,7 +218,7 @@ def _plain(output: Any, event_name: str) -> Said:
         spec = spec_of(event_name)
         reason = output.reason or output.stop_reason  # seeds/004: a block may give its reason as `stopReason`
         if output.decision == "block" and spec.keeps_going:
-            said |= {"keep_going": True, "keep_going_reasons": (reason,) if reason else ()}
+            said |= {"keep_going": True, "keep_going_reasons": texts(reason)}
         elif (spec.decides, output.decision) != _UNHEARD:
             _decide(said, DECISIONS[output.decision], reason if output.decision == "block" else output.reason)
     if output.continue_ is False:
@@ -245,7 +247,7 @@ def tell_model(reply: Reply, event_name: str) -> Reply:
 
 def _decide(said: Said, decision: Decision, reason: Any) -> None:
     """The stricter of what was said so far and this, with the reasons of the hook that decides."""
-    reasons = (reason,) if reason else ()
+    reasons = texts(reason)
     before = said.get("decision")
     if before is None or decision > before:
         said["decision"], said["reasons"] = decision, reasons
@@ -280,3 +282,40 @@ def _read_choice(said: Said, value: Allowed | Denied) -> None:
         said["input"] = value.updated_input
     if value.updated_permissions:
         said.setdefault("specific", {})["updated_permissions"] = value.updated_permissions
+
+
+_NOT_THERE = re.compile(
+    r"\S*python[\d.]*: can't open file '(?P<path>[^']+)': \[Errno 2\]"
+    r"|\S*sh: \d+: cannot open (?P<sh>\S+?): No such file"
+)
+
+
+def no(event_name: str, reason: str) -> Reply | None:
+    """The reply of a command that says no by exit code 2; None on an event that cannot be blocked."""
+    spec = spec_of(event_name)
+    if spec.keeps_going:
+        return keep_going(reason)
+    return deny(reason) if "deny" in spec.decisions else None
+
+
+def script_missing(event_name: str, command: str, stdout: str, stderr: str) -> bool:
+    """Whether exit 2 is an interpreter's word for a script that is not there, on an event that sends an agent back.
+
+    The work was not looked at then, so it is a failure, as in Claude Code; elsewhere exit 2 blocks.
+    """
+    lines = stderr.strip().splitlines()
+    if not spec_of(event_name).keeps_going or stdout.strip() or len(lines) != 1:
+        return False
+    found = _NOT_THERE.match(lines[0])
+    return found is not None and (found["path"] or found["sh"]).rpartition("/")[2] in command
+
+
+def text_reply(event_name: str, text: str) -> Reply:
+    """What plain text on stdout means: context on some events, a path on one, nothing elsewhere."""
+    said = text.strip()
+    field = spec_of(event_name).stdout
+    if not said or not field:
+        return NOTHING
+    if field == "context":
+        return Reply(context=(said,))
+    return specific(**{field: said.splitlines()[-1].strip()})

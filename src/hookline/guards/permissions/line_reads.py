@@ -14,8 +14,7 @@ from typing import NamedTuple
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import LANGUAGES
 from hookline.core.shell.programs.table import lists, names, values
-from hookline.core.shell.programs.writers import HARMLESS
-from hookline.core.shell.targets import CHANGES_FOLDER, join, placed
+from hookline.core.shell.targets import CHANGES_FOLDER, HARMLESS, join, placed
 from hookline.guards.permissions.readonly_commands import find_files, match_options, row_of
 
 _OPENS_NONE = frozenset({"printf", "export", "sleep", "exit", "return", "kill", "set", "unset", "wait"})

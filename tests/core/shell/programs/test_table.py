@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.core.shell import parse_line, writes
 from hookline.core.shell.programs import table
 from hookline.core.shell.programs.table import known, lists, names, program, values
-from hookline.core.shell.programs.writers import _KINDS
+from hookline.core.shell.targets import _KINDS
 from hookline.core.shell.wrappers import LOOKS
 
 FILE = Path(table.__file__).with_name("rows.txt").read_text()
