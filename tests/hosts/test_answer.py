@@ -11,8 +11,7 @@ import pytest
 from hookline.api import Hooks
 from hookline.core.wire import claude
 from hookline.events import CATALOG, Event, PostToolUse, PreToolUse, spec_of
-from hookline.hosts.answer import answer
-from hookline.hosts.dialect_lines import LineCodec
+from hookline.hosts.answer import LineCodec, answer
 from hookline.replies import NOTHING, Reply, allow, deny, rewrite, stop
 from tests.core.wire.samples import least
 from tests.hosts.claude_code.quirks import QUIRKS

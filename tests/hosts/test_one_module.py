@@ -18,10 +18,9 @@ EXCEPTIONS = {
     "hosts/claude_code": "the client of Claude Code: another way to run hooks, and no row",
     "hosts/rows/grok.json": "Grok runs the hooks that were written for Claude Code and Cursor",
     "hosts/prove/model.py": "the names of models that it offers, and Gemini is also a protocol",
-    "hosts/dialect_lines.py": "`claude` is also the name of a dialect",
     "hosts/gateway": "a `cursor` of MCP says where a list goes on",
     "hosts/acs.py": "an Agent Control Standard client speaks of tools as Claude Code does: its names and their meaning",
-    "hosts/answer.py": "why a stop is a deny: what Claude Code does",
+    "hosts/answer.py": "why a stop is a deny: what Claude Code does; `claude` is also the name of a dialect",
     "cli": "`hookline attach` is for Claude Code, and examples in help texts name a host",
 }
 """Where the name of another host may stand, and why."""

@@ -14,8 +14,7 @@ import pytest
 from hookline import Hooks, Verdict
 from hookline.core.wire.dialects import DIALECTS
 from hookline.events import PostToolUse, PreToolUse
-from hookline.hosts.answer import answer
-from hookline.hosts.dialect_lines import LineCodec
+from hookline.hosts.answer import LineCodec, answer
 from hookline.testing import assert_denied, bash, succeeded, tool
 
 EVENT = {

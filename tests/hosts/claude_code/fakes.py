@@ -45,7 +45,7 @@ class FakeCli:
         self.heard: list[Received] = []
         self.writes: list[bytes] = []
         self.news = asyncio.Event()
-        self.input_ended = self.closed = self.paused = False
+        self.input_ended = self.closed = False
         self.silent = False
         self.stderr = "the last words"
         self._receiver: Receiver | None = None
@@ -64,13 +64,6 @@ class FakeCli:
 
     async def drain(self) -> None:
         await asyncio.sleep(0)
-
-    def pause(self) -> None:
-        self.paused = True
-        self.news.set()
-
-    def resume(self) -> None:
-        self.paused = False
 
     def end_input(self) -> None:
         if not self.input_ended:

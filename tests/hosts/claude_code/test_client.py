@@ -835,24 +835,24 @@ async def test_a_stray_print_is_logged_and_skipped(caplog: pytest.LogCaptureFixt
     assert "[debug] hello" in caplog.text
 
 
-async def test_a_slow_reader_pauses_the_pipe_but_never_a_request() -> None:
-    """Messages wait in bounded memory; while an answer is awaited the pipe stays open, so there is no deadlock."""
+async def test_a_reader_who_is_slow_holds_up_neither_a_hook_nor_a_request() -> None:
+    """Hooks are asked down the same pipe: one that were not read would be a gate that the CLI waits for in vain."""
+    hooks = Hooks()
+    hooks.on(PreToolUse)(replying(deny("NO")))
     cli = FakeCli()
-    async with ClaudeClient(transport=cli) as claude:
-        big = {"type": "assistant", "message": {"content": "x" * (40 * 1024 * 1024)}}
-        cli.say(message(big))
-        await cli.until(lambda: cli.paused)
-        cli.silent = True
-        asking = asyncio.ensure_future(claude.interrupt())
-        await cli.until(lambda: len(cli.requests) == 2)
-        open_while_asking = not cli.paused
-        cli.answer("req_2", {})
-        await asking
-        paused_again = cli.paused
-        async for _ in claude.messages():
-            break
+    async with ClaudeClient(hooks=hooks, transport=cli) as claude:
+        for _ in range(4):
+            cli.say(message({"type": "assistant", "message": {"content": "x" * (10 * 1024 * 1024)}}))
+        answer = await cli.answer_to(cli.call("hook_0", tool_name="Bash", tool_input={"command": "ls"}))
+        await claude.interrupt()
+        unread = 0
+        async for said in claude.messages():
+            unread += len(said.line)
+            if unread > 40 * 1024 * 1024:
+                break
 
-    assert (open_while_asking, paused_again, cli.paused) == (True, True, False)
+    assert isinstance(answer, Success)
+    assert answer.data()["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
 async def test_a_client_that_is_not_connected_says_so() -> None:

@@ -102,33 +102,16 @@ async def test_writing_waits_for_a_peer_that_does_not_read() -> None:
     assert bytes(heard.data) == b"took it\n"
 
 
-async def test_pausing_stops_a_flood_and_nothing_is_lost() -> None:
-    """A paused pipe holds the peer back; after `resume` everything arrives, even if the peer has ended."""
-    transport, heard = await started(["sh", "-c", "head -c 3000000 /dev/zero"])
-    transport.pause()
-    for _ in range(50):
-        await asyncio.sleep(0)
-    early = len(heard.data)
-
-    transport.resume()
-    await heard.until(3_000_000)
-    await transport.close()
-
-    assert early < 3_000_000
-    assert len(heard.data) == 3_000_000
-
-
-async def test_what_a_paused_peer_wrote_before_it_ended_is_not_lost() -> None:
+async def test_what_a_peer_wrote_before_it_ended_is_not_lost() -> None:
     """The rest of the pipe is read once the process is gone."""
-    transport, heard = await started(["sh", "-c", "echo last"])
-    transport.pause()
+    transport, heard = await started(["sh", "-c", "head -c 3000000 /dev/zero"])
     async with asyncio.timeout(20):
         while heard.exit is None:
             heard.news.clear()
             await heard.news.wait()
     await transport.close()
 
-    assert bytes(heard.data) == b"last\n"
+    assert len(heard.data) == 3_000_000
 
 
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────

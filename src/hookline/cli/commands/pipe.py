@@ -10,8 +10,7 @@ from typing import BinaryIO
 from hookline.api import Hooks
 from hookline.cli.options import TimeKeeper, hooks_of, hosted, parser_for, record_refusal, run
 from hookline.core.wire.dialects import DIALECTS
-from hookline.hosts.answer import answer
-from hookline.hosts.dialect_lines import MOST_BYTES, LineCodec, refused
+from hookline.hosts.answer import MOST_BYTES, LineCodec, answer, refused
 from hookline.processes.loop import read_lines
 from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines

@@ -30,7 +30,6 @@ log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 NOISE_ALLOWED = 1000  # lines on stdout that are no JSON at all, in a row: a stray print is logged, a flood is an error
 ANSWER_WITHIN = 60.0
 LINGER = 600.0  # seconds a finished run may stay busy in the background before its input is closed
-HIGH, LOW = 32 * 1024 * 1024, 8 * 1024 * 1024  # bytes of messages that wait for their reader
 
 
 class Channel:
@@ -139,7 +138,7 @@ class HostChannel(Channel):
         super().__init__(Connection("host", line_limit=line_limit), transport.write)
         self._transport = transport
         self.answering: Answering = Answering(self._connection, transport.write, hooks, can_use_tool, servers)
-        self.inbox: MessageQueue = MessageQueue(transport.pause, transport.resume)
+        self.inbox: MessageQueue = MessageQueue()
         self.run: RunTracker = RunTracker(self._end_input, linger)
         self.ends_session: bool = False
         """Whether the CLI asks about SessionEnd, which it can only while its stdin is open."""
@@ -153,15 +152,12 @@ class HostChannel(Channel):
     async def request(self, request: wire.Request | wire.OtherRequest, within: float = ANSWER_WITHIN) -> dict[str, Any]:
         self._check_open()
         subtype = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
-        self.inbox.hold_open(1)
         try:
             async with asyncio.timeout(within):
                 answer = await self.exchange(request)
         except TimeoutError:
             problem = f"the CLI gave no answer to `{subtype}` within {within:g} s"
             raise CliSilent(problem, None, self._transport.stderr) from None
-        finally:
-            self.inbox.hold_open(-1)
         if isinstance(answer, wire.Failure):
             raise RequestRefused(subtype, answer.error, answer.error_code)
         return answer.data()
@@ -277,20 +273,14 @@ class HostChannel(Channel):
 
 
 class MessageQueue:
-    """A queue that has the pipe pause while it holds more than `HIGH` bytes; it ends once, well or with an error."""
+    """What was said and is not read yet; it ends once, well or with an error."""
 
-    def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._pause, self._resume = pause, resume
+    def __init__(self) -> None:
         self._queue: asyncio.Queue[wire.Message | Exception | None] = asyncio.Queue()
-        self._size = 0
-        self._paused = False
-        self._held_open = 0
         self._ended = False
 
     def put(self, message: wire.Message) -> None:
         self._queue.put_nowait(message)
-        self._size += len(message.line)
-        self._balance()
 
     def end(self, error: Exception | None = None) -> None:
         if not self._ended:
@@ -301,27 +291,11 @@ class MessageQueue:
         """The next message; `None` after the last; raises what ended the conversation."""
         message = await self._queue.get()
         if isinstance(message, wire.Message):
-            self._size -= len(message.line)
-            self._balance()
             return message
         self._queue.put_nowait(message)  # the end is the same for whoever comes next
         if message is not None:
             raise message
         return None
-
-    def hold_open(self, more: int) -> None:
-        """While a caller waits for an answer that comes down the same pipe, it is not paused."""
-        self._held_open += more
-        self._balance()
-
-    def _balance(self) -> None:
-        full = self._size > (LOW if self._paused else HIGH)
-        pause = full and not self._held_open and not self._ended
-        if pause and not self._paused:
-            self._pause()
-        elif self._paused and not pause:
-            self._resume()
-        self._paused = pause
 
 
 class RunTracker:

@@ -4,7 +4,6 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
 
     await transport.start(receiver)     receiver.received(chunk) … then receiver.ended(exit), once
     transport.write(data)               never waits; `await transport.drain()` does, while the peer is slow to read
-    transport.pause() / resume()        stop taking bytes from the peer, and go on
     await transport.close()             close its stdin, wait, TERM, wait, KILL
     transport.stderr                    its last words so far
 """
@@ -18,6 +17,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -168,18 +168,14 @@ def too_old(text: str) -> str | None:
 
 async def version_of(cli: Cli, within: float = 10.0) -> str:
     """What `--version` prints, or the empty string if it says nothing in time."""
-    process = await asyncio.create_subprocess_exec(
-        *cli.command, "--version", stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    words = [*cli.command, "--version"]
     try:
-        async with asyncio.timeout(within):
-            printed, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        done = await asyncio.to_thread(
+            subprocess.run, words, stdin=subprocess.DEVNULL, capture_output=True, timeout=within, check=False
+        )
+    except subprocess.TimeoutExpired:
         return ""
-    return printed.decode("utf-8", "replace").strip()
+    return done.stdout.decode("utf-8", "replace").strip()
 
 
 STDERR_KEPT = 8 * 1024
@@ -208,8 +204,6 @@ class Transport(Protocol):
     async def start(self, receiver: Receiver) -> None: ...
     def write(self, data: bytes) -> None: ...
     async def drain(self) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
     def end_input(self) -> None: ...
     async def close(self, grace: float | None = None) -> None: ...
     @property
@@ -231,7 +225,6 @@ class Subprocess(asyncio.SubprocessProtocol):
         self._stderr = bytearray()
         self._may_write = asyncio.Event()
         self._may_write.set()
-        self._exited = False
         self._over = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
 
@@ -281,8 +274,6 @@ class Subprocess(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         """What it wrote is in the pipe already, so take it; a grandchild that holds the pipe open is not waited for."""
-        self._exited = True
-        self.resume()
         if self._child is not None:
             asyncio.get_running_loop().call_later(1.0, self._child.close)
 
@@ -303,14 +294,6 @@ class Subprocess(asyncio.SubprocessProtocol):
     async def drain(self) -> None:
         await self._may_write.wait()
 
-    def pause(self) -> None:
-        if (pipe := self._pipe(1)) and not self._exited:
-            pipe.pause_reading()
-
-    def resume(self) -> None:
-        if pipe := self._pipe(1):
-            pipe.resume_reading()
-
     def end_input(self) -> None:
         if pipe := self._pipe(0):
             pipe.close()
@@ -327,7 +310,6 @@ class Subprocess(asyncio.SubprocessProtocol):
     async def _end(self, child: asyncio.SubprocessTransport, grace: float) -> None:
         """A signal to the CLI first; at the end to everything it started."""
         self.end_input()
-        self.resume()
         for wait, number in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):

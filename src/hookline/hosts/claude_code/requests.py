@@ -21,13 +21,12 @@ from hookline.core.engine.select import select
 from hookline.core.wire import claude
 from hookline.errors import RequestClosed
 from hookline.events import Event, PermissionRequest
+from hookline.hosts.answer import LineCodec, fails_closed, refusal
 from hookline.hosts.answer import answer as answer_hooks
-from hookline.hosts.answer import fails_closed, refusal
 from hookline.hosts.claude_code.mcp import InProcess
 from hookline.hosts.claude_code.messages import EMPTY, CanUseTool, ControlRequest, Failure, HookCallback, McpMessage
 from hookline.hosts.claude_code.protocol import Connection
 from hookline.hosts.claude_code.registration import Registration
-from hookline.hosts.dialect_lines import LineCodec
 from hookline.hosts.gateway import messages as jsonrpc
 from hookline.replies import NOTHING, Decision, Reply, deny
 

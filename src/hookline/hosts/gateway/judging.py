@@ -1,14 +1,11 @@
 """What hooks decide: whether a call may be made and with what, what the client gets of its result, who asks whom.
 
 A hook's `ask` is put in the way of the client's protocol era. Until 2025-11-25 the question is a request to the
-client. Since 2026-07-28 it is a result that asks for input, and the client makes the same call again with the answer:
-what must be remembered meanwhile travels in a sealed state, which fits that very call, once, and not for long. A no is
-final.
+client. Since 2026-07-28 it is a result that asks for input, and the client makes the same call again with the answer
+and a state, which fits that very call, once, and not for long. A no is final.
 """
 
-import base64
 import hashlib
-import hmac
 import logging
 import os
 import time
@@ -190,60 +187,48 @@ def _answer_to(id: Id, outcome: dict[str, Any] | str) -> Message:
     return wire.error(id, wire.REFUSED, outcome) if isinstance(outcome, str) else wire.result(id, outcome)
 
 
-class State(msgspec.Struct):
-    """What is sealed: the call, until when it holds, the server's own state, and whether a person said yes already."""
+class OpenQuestion(msgspec.Struct):
+    """What was asked: about which call, until when, the server's own state, and whether a person said yes already."""
 
     call: str
     until: float
-    nonce: str
     server: Any = None
     approved: bool = False
+    is_used: bool = False
 
 
 class PersonalApprovals:
-    """The questions of one gateway."""
+    """The questions of one gateway, by the state that the client sends back with an answer."""
 
     def __init__(self) -> None:
-        self._secret = os.urandom(32)
-        self._used: set[str] = set()
+        self._asked: dict[str, OpenQuestion] = {}
 
-    def resume(self, params: dict[str, Any]) -> tuple[State | None, Any, dict[str, Any]]:
-        """Our state in a call that comes back, the answer to our question, and the call as the server should see it."""
-        state = self._open(params.get("requestState"))
-        if state is None:
+    def resume(self, params: dict[str, Any]) -> tuple[OpenQuestion | None, Any, dict[str, Any]]:
+        """Our question in a call that comes back, the answer to it, and the call as the server should see it."""
+        asked = self._asked.get(str(params.get("requestState")))
+        if asked is None:  # it is the server's own state, or forged
             return None, None, params
         answers = dict(params.get("inputResponses") or {})
         answer = answers.pop(_KEY, None)
         rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
-        if state.server is not None:
-            rest["requestState"] = state.server
-        return state, answer, {**rest, "inputResponses": answers} if answers else rest
+        if asked.server is not None:
+            rest["requestState"] = asked.server
+        return asked, answer, {**rest, "inputResponses": answers} if answers else rest
 
-    def is_approved(self, state: State | None, answer: Any, call: str) -> bool | None:
+    def is_approved(self, asked: OpenQuestion | None, answer: Any, call: str) -> bool | None:
         """Whether a person approved this call; `None` if no one was asked."""
-        if state is None:
+        if asked is None:
             return None
-        is_fresh = state.nonce not in self._used
-        self._used.add(state.nonce)
-        fits = is_fresh and state.call == call and state.until > time.time()
-        return fits and (state.approved or says_yes(answer))
+        fits = not asked.is_used and asked.call == call and asked.until > time.time()
+        asked.is_used = True
+        return fits and (asked.approved or says_yes(answer))
 
-    def seal(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
-        """A state that fits this call, once, for so long; it holds the server's own."""
-        state = State(call, time.time() + seconds, os.urandom(8).hex(), server, approved)
-        body = msgspec.json.encode(state)
-        return base64.urlsafe_b64encode(hmac.digest(self._secret, body, "sha256") + body).decode()
-
-    def _open(self, text: Any) -> State | None:
-        """Our own state; `None` if it is the server's, or forged."""
-        try:
-            data = base64.urlsafe_b64decode(text.encode())
-        except (AttributeError, ValueError):
-            return None
-        seal, body = data[:32], data[32:]
-        if not hmac.compare_digest(seal, hmac.digest(self._secret, body, "sha256")):
-            return None
-        return msgspec.json.decode(body, type=State)
+    def ask(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
+        """A state that fits this call, once, for so long; those that were out of date an hour ago are forgotten."""
+        now, state = time.time(), os.urandom(16).hex()
+        self._asked = {key: one for key, one in self._asked.items() if one.until > now - 3600}
+        self._asked[state] = OpenQuestion(call, now + seconds, server, approved)
+        return state
 
 
 def question(tool: str, arguments: Mapping[str, Any], why: str) -> dict[str, Any]:
@@ -358,7 +343,7 @@ class CallJudge:
                 return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
             asked = question(event["tool_name"], call.judged, why)
             if wire.is_stateless(call.params):
-                state = self._approvals.seal(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
+                state = self._approvals.ask(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
                 request = {_KEY: {"method": _ELICIT, "params": {"mode": "form", **asked}}}
                 return {"resultType": "input_required", "inputRequests": request, "requestState": state}
             approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
@@ -372,7 +357,7 @@ class CallJudge:
         if objection is not None:
             return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
         if call and call.approved:
-            state = self._approvals.seal(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
+            state = self._approvals.ask(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
             value = {**value, "requestState": state}
         return wire.result(id, value)
 
