@@ -30,7 +30,7 @@ from hookline.processes.fork_server import write_file
 MAIN = "hookline.cli.main"
 IMPORTED = (
     "hookline.__main__", MAIN, "hookline.cli.commands.check", "hookline.cli.commands.listing",
-    "hookline.cli.commands.trust", "hookline.hosts.serve", "hookline.cli.commands.run", "hookline.agent.agent",
+    "hookline.cli.commands.trust", "hookline.cli.commands.run", "hookline.agent.agent",
     "hookline.agent.tools.mcp", "hookline.agent.subagents", "hookline.runners.prompt",
 )  # fmt: skip
 """Imported ahead, with what the service imports ahead."""

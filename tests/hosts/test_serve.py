@@ -5,7 +5,7 @@ import json
 from hookline import Hooks, deny, rewrite
 from hookline.events import PreToolUse
 from hookline.guards.sandboxing import host_rewrites
-from hookline.hosts.serve import serve
+from hookline.hosts.answer import serve
 from hookline.hosts.table import find
 from tests.hosts.battery import recorded
 

@@ -10,10 +10,10 @@ from hookline import Hooks, deny, rewrite
 from hookline.errors import EventError
 from hookline.events import PreToolUse
 from hookline.guards import paths
+from hookline.hosts.answer import serve
 from hookline.hosts.decode import decode, unknown_offers
 from hookline.hosts.host import Host
 from hookline.hosts.prove.model import offered_tools
-from hookline.hosts.serve import serve
 from hookline.hosts.table import HOSTS, find
 
 OFFERED: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parent / "offered.json").read_text())

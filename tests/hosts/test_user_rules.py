@@ -13,8 +13,7 @@ from hookline.core.wire import claude
 from hookline.events import PreToolUse
 from hookline.guards import commands, paths
 from hookline.guards.sandboxing import unavailable, unwrapped
-from hookline.hosts.answer import answer
-from hookline.hosts.serve import serve
+from hookline.hosts.answer import answer, serve
 from hookline.hosts.table import HOSTS
 from hookline.replies import Decision, Reply, deny, rewrite
 from hookline.settings import load

@@ -9,17 +9,25 @@ sdk_continue_false).
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import reduce
+from operator import or_
+from os.path import realpath
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from hookline.core.engine import Verdict
+from hookline.core.engine import HookSet, Verdict
 from hookline.core.engine.engine import FiresAsync
 from hookline.core.wire.dialects import DIALECTS, detect, message_response
 from hookline.core.wire.json_text import check_says, parse_object
 from hookline.errors import EventError, HooklineError, ReplyError
 from hookline.events import Event, spec_of
+from hookline.hosts.decode import decode, original
+from hookline.hosts.encode import cut, encode, refuse
+from hookline.hosts.host import Host, Response, able
 from hookline.replies import NOTHING, Decision, Reply, deny
 
 log: logging.Logger = logging.getLogger("hookline.hosts")
@@ -109,6 +117,82 @@ def exit_code(ended: SystemExit) -> Any:
     return 0 if ended.code is None else ended.code if isinstance(ended.code, int) else 1
 
 
+# -- a host with a row: its payload in, its answer out -----------------------------------------------------------------
+
+
+async def serve(
+    hooks: HookSet, host: Host, data: bytes, *, event: str = "", cwd: str = "", deadline: float | None = None,
+    note: Callable[[tuple[Event, ...], Reply], None] | None = None,
+) -> Response:  # fmt: skip
+    """The hooks' answer to a host, in its words; `event` is the name under which it is asked, `note` is told the reply.
+
+    A call that touches several files is several events: each is judged, and the strictest verdict holds for the call.
+    """
+    events: tuple[Event, ...] = ()
+    try:
+        events = decode(host, parse_object(data), event=event, cwd=cwd)
+        if not able(host, "rewrite"):  # a guard that would rather rewrite a line is told
+            from hookline.guards.sandboxing import host_rewrites
+
+            host_rewrites.set(False)
+        until = None if deadline is None else time.monotonic() + deadline
+        replies = []
+        for each in events:
+            left = None if until is None else max(until - time.monotonic(), 0.01)
+            reply = (await hooks.fire(each, deadline=left)).reply
+            # the user's rules on a confined line, where the host is the one whose settings they stand in
+            replies.append(within_rules(reply, each) if host.own_rules else reply)
+        reply = _joined(replies, events)
+        if note is not None:
+            note(events, reply)
+        return encode(host, reply, events[0]) if events else Response()
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever it was, the host must not take it for a yes
+        return refused(host, problem, data, event=event, events=events)
+
+
+def _joined(replies: list[Reply], events: tuple[Event, ...]) -> Reply:
+    """One reply to a call that was judged in parts, or under several names; no part can be rewritten alone."""
+    reply = reduce(or_, map(_without_same_path, replies, events), NOTHING)
+    first = events[0].tool_input if events else None
+    if reply.input is not None and any("part" in original(each) or each.tool_input != first for each in events):
+        return reply | deny("a hook changed a part of this call; make one call for each file")
+    return reply
+
+
+def _without_same_path(reply: Reply, event: Event) -> Reply:
+    """The reply without a new input, if that only names a file of a patch by where its path leads."""
+    if reply.input is None or "part" not in original(event):
+        return reply
+    before, after = dict(event.tool_input or {}), dict(reply.input)
+    here, there = before.pop("file_path", None), after.pop("file_path", None)
+    same = before == after and isinstance(here, str) and isinstance(there, str)
+    return msgspec.structs.replace(reply, input=None) if same and realpath(here) == realpath(there) else reply
+
+
+def refused(
+    host: Host, problem: BaseException, data: bytes, *, event: str = "", events: tuple[Event, ...] = ()
+) -> Response:
+    """The host's deny, on what may still be prevented or may be anything; on the rest, a note on stderr."""
+    first = next(iter(events or peek(host, data, event)), None)
+    name = first.event_name if first else host.ours(event) or ""
+    reason = refusal(problem, first)
+    return refuse(host, reason, name, first) if fails_closed(first) else Response(stderr=cut(reason).encode())
+
+
+def peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
+    """The events in a payload that could not be judged, if it can be read at all."""
+    try:
+        return decode(host, parse_object(data), event=event)
+    except EventError:
+        return ()
+
+
+def speaker(host: Host, payload: Mapping[str, Any], hosts: Iterable[Host]) -> Host:
+    """The host that really asks: one may also run the hooks that were written for others."""
+    borrowers = (one for one in hosts if host.name in one.borrows and one.recognized_by)
+    return next((one for one in borrowers if all(field in payload for field in one.recognized_by)), host)
+
+
 # -- hosts that send an event as a line of JSON, in one of our dialects, and want a line back --------------------------
 
 MOST_BYTES = 50 * 1024 * 1024
@@ -142,10 +226,10 @@ class LineCodec:
         """An answer that blocks in every dialect: what cannot be judged is not let through."""
         self.unreadable += 1
         reason = str(problem) if isinstance(problem, HooklineError) else refusal(problem, event)
-        return refused(line, reason)
+        return refused_line(line, reason)
 
 
-def refused(line: bytes, reason: str) -> bytes:
+def refused_line(line: bytes, reason: str) -> bytes:
     """A block in the words of every dialect; one of type `hook_response` to a `hook_event`."""
     asked: dict[str, Any] = {}
     with suppress(HooklineError):

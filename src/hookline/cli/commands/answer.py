@@ -21,9 +21,8 @@ import msgspec
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
 from hookline.errors import HooklineError
-from hookline.hosts.answer import refusal
+from hookline.hosts.answer import peek, refusal, refused, serve, speaker
 from hookline.hosts.host import NO_WORDS, Host, Response
-from hookline.hosts.serve import peek, refused, speaker
 from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
@@ -181,7 +180,6 @@ def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Deliver) 
 
 async def _ask(hooks: Hooks, request: AnswerOptions, data: bytes, until: float, deliver: Deliver) -> None:
     from hookline.hosts.judged_calls import leave
-    from hookline.hosts.serve import serve
 
     async with hooks:
         left = max(until - time.monotonic() - 0.5, 0.1)  # enough to say which hook it was

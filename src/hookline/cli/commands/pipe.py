@@ -10,7 +10,7 @@ from typing import BinaryIO
 from hookline.api import Hooks
 from hookline.cli.options import TimeKeeper, hooks_of, hosted, parser_for, record_refusal, run
 from hookline.core.wire.dialects import DIALECTS
-from hookline.hosts.answer import MOST_BYTES, LineCodec, answer, refused
+from hookline.hosts.answer import MOST_BYTES, LineCodec, answer, refused_line
 from hookline.processes.loop import read_lines
 from hookline.processes.stdout import claim_stdout
 from hookline.processes.supervised import ChildExit, Lines
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
 
     def refuse(line: bytes, death: ChildExit) -> bytes:
         record_refusal(lambda: [LineCodec(args.dialect).decode(line)], death.reason)
-        return refused(line, death.reason)
+        return refused_line(line, death.reason)
 
     lines = Lines(work, refuse, "hookline pipe", source=sys.stdin.fileno(), longest=MOST_BYTES, due=due)
     return lines.answer_all(sys.stdout.buffer)
