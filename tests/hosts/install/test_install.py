@@ -19,7 +19,7 @@ from hookline.hosts.encode import refuse
 from hookline.hosts.host import Host
 from hookline.hosts.install.commands import InstallResult, install, program, seconds_for, uninstall
 from hookline.hosts.install.enforcement import Status, enforcing, kinds, report, worst
-from hookline.hosts.install.entries import CommandTemplate, HookSource, asks, config_path, entries
+from hookline.hosts.install.entries import HookSource, asks, config_path, entries
 from hookline.hosts.table import HOSTS, find
 from tests.hosts.battery import CODEX_HASHES, our_commands
 
@@ -81,9 +81,7 @@ def _program_and_flags(command: str) -> list[str]:
 @by_name
 def test_an_entry_that_outlives_us_denies(host: Host, home: Path) -> None:
     """Hookline was removed, its entry was not: a shell is enough to say the host's deny."""
-    made = entries(
-        CommandTemplate(host, "/no/such/place/hookline", SOURCE), {"PreToolUse": 20, "UserPromptSubmit": 20, "Stop": 20}
-    )
+    made = entries(host, "/no/such/place/hookline", SOURCE, {"PreToolUse": 20, "UserPromptSubmit": 20, "Stop": 20})
 
     for entry in made:
         run = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, check=False)
@@ -101,7 +99,7 @@ def test_a_deny_by_exit_code_is_not_said_twice(home: Path, tmp_path: Path) -> No
     program = tmp_path / "hookline"
     program.write_text("#!/bin/sh\ncat >/dev/null; echo because >&2; exit 2\n")
     program.chmod(0o755)
-    (entry,) = entries(CommandTemplate(find("kimi"), str(program), SOURCE), {"UserPromptSubmit": 20})
+    (entry,) = entries(find("kimi"), str(program), SOURCE, {"UserPromptSubmit": 20})
 
     run = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, check=False)
 
@@ -436,7 +434,7 @@ def test_our_answer_comes_before_a_host_gives_up(home: Path) -> None:
     known = {"qwen": 60, "cline": 120, "kimi": 600}
 
     for host in EVERY:
-        made = entries(CommandTemplate(host, "hookline", SOURCE), seconds_for(hooks.hooks))
+        made = entries(host, "hookline", SOURCE, seconds_for(hooks.hooks))
         told = [loss for loss in report(hooks.hooks, host) if "does not wait 900 s" in loss.reason]
         assert "slow" in {loss.hook for loss in told}
         assert "denied" in told[0].reason

@@ -18,8 +18,8 @@ from hookline.hosts.host import Host
 from hookline.hosts.install.survey import find_binary, lab
 from hookline.hosts.prove.model import ModelTurn, serving
 from hookline.hosts.prove.proof import missing_programs, prove
-from hookline.hosts.prove.run import STORES, trust_folder
-from hookline.hosts.table import HOSTS, find
+from hookline.hosts.prove.run import trust_folder
+from hookline.hosts.table import AGENTS, HOSTS, find
 from tests import forked
 from tests.environ import clean_environ
 from tests.hosts.lab import NAMES
@@ -187,7 +187,9 @@ def test_a_hook_file_that_is_gone_denies_only_where_it_is_asked_for(home: Path, 
 
 @pytest.mark.real_hosts
 @pytest.mark.usefixtures("calls_only")
-@pytest.mark.parametrize("host", [name for name in STORES if name in NAMES and name != "codex"])
+@pytest.mark.parametrize(
+    "host", [name for name, agent in AGENTS.items() if agent.trust and name in NAMES and name != "codex"]
+)
 def test_a_projects_hooks_that_an_agent_would_skip_are_found(host: str, home: Path) -> None:
     """It runs them only in a folder that was trusted; in others they vanish, and no flag of ours helps."""
     needs(host)

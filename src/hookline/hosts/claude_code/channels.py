@@ -123,7 +123,7 @@ class CliChannel(Channel):
 
 
 class HostChannel(Channel):
-    """The host's end: takes bytes from the transport, hands requests to `answering` and messages to the inbox."""
+    """The host's end: takes bytes from the transport, hands requests to `answering` and keeps messages for `next`."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class HostChannel(Channel):
         super().__init__(Connection("host", line_limit=line_limit), transport.write)
         self._transport = transport
         self.answering: Answering = Answering(self._connection, transport.write, hooks, can_use_tool, servers)
-        self.inbox: MessageQueue = MessageQueue()
+        self._inbox: asyncio.Queue[wire.Message | None] = asyncio.Queue()
         self.run: RunTracker = RunTracker(self._end_input, linger)
         self.ends_session: bool = False
         """Whether the CLI asks about SessionEnd, which it can only while its stdin is open."""
@@ -161,6 +161,15 @@ class HostChannel(Channel):
         if isinstance(answer, wire.Failure):
             raise RequestRefused(subtype, answer.error, answer.error_code)
         return answer.data()
+
+    async def next(self) -> wire.Message | None:
+        """The next message; `None` after the last; raises what ended the conversation."""
+        message = await self._inbox.get()
+        if message is None:
+            self._inbox.put_nowait(None)  # the end is the same for whoever comes next
+            if self._error is not None:
+                raise self._error
+        return message
 
     async def say(self, message: wire.UserMessage) -> None:
         """Send a prompt; waits while the CLI is slow to read."""
@@ -193,7 +202,7 @@ class HostChannel(Channel):
         await self.answering.aclose()
         self._over = True
         await self._transport.close()
-        self.inbox.end()
+        self._inbox.put_nowait(None)
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -223,7 +232,7 @@ class HostChannel(Channel):
         if message.type == "hook_event":
             self.answering.event_line(message.line)
         elif self.run.heard(message):
-            self.inbox.put(message)
+            self._inbox.put_nowait(message)
 
     def _violated(self, violation: wire.Violation) -> None:
         error = violation.error
@@ -256,7 +265,7 @@ class HostChannel(Channel):
         self.run.close()
         self.answering.stop()
         self._fail_asked(self._error or CliDied("the CLI ended", exit.code, exit.stderr))
-        self.inbox.end(self._error)
+        self._inbox.put_nowait(None)
 
     def _why(self, exit: PeerExit) -> ClaudeError | None:
         """What is wrong with how it ended; `None` if nothing is."""
@@ -270,32 +279,6 @@ class HostChannel(Channel):
         printed = self._noise[-1].decode("utf-8", "replace")[:200] if self._noise else ""
         said = f"; it printed `{printed}`" if printed else ""
         return CliDied(f"the CLI ended before it answered{said}", exit.code, exit.stderr)
-
-
-class MessageQueue:
-    """What was said and is not read yet; it ends once, well or with an error."""
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[wire.Message | Exception | None] = asyncio.Queue()
-        self._ended = False
-
-    def put(self, message: wire.Message) -> None:
-        self._queue.put_nowait(message)
-
-    def end(self, error: Exception | None = None) -> None:
-        if not self._ended:
-            self._ended = True
-            self._queue.put_nowait(error)
-
-    async def get(self) -> wire.Message | None:
-        """The next message; `None` after the last; raises what ended the conversation."""
-        message = await self._queue.get()
-        if isinstance(message, wire.Message):
-            return message
-        self._queue.put_nowait(message)  # the end is the same for whoever comes next
-        if message is not None:
-            raise message
-        return None
 
 
 class RunTracker:

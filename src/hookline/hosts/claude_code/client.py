@@ -210,8 +210,8 @@ class ClaudeClient:
 
     async def messages(self) -> AsyncIterator[Message]:
         """Everything that is said until the CLI ends; raises a `ClaudeError` if it does not end well."""
-        inbox = self._open.inbox
-        while (message := await inbox.get()) is not None:
+        session = self._open
+        while (message := await session.next()) is not None:
             yield message
 
     def end_input(self) -> None:

@@ -16,7 +16,7 @@ from hookline.hosts.install import apply as files
 from hookline.hosts.install import entries, jsonc, toml_edit
 from hookline.hosts.install.apply import keep_form, without_mark
 from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
-from hookline.hosts.install.entries import CommandTemplate, HookSource, Scope, config_path, source_of
+from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import take_out as take_servers_out
 from hookline.hosts.install.survey import configured
 
@@ -148,7 +148,7 @@ def install(
     seconds = seconds_for(hooks, observed, hold)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: entries.DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries.entries(CommandTemplate(host, starter, source, scope, allow_subagents, shared), seconds)
+    made = entries.entries(host, starter, source, seconds, scope=scope, subagents=allow_subagents, shared=shared)
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     if not replace:

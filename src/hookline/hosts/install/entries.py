@@ -78,39 +78,27 @@ def source_of(command: str, project: Path | None = None) -> HookSource:
     return HookSource(*(value.replace(_IN_PROJECT, f"{project}/") if project else value for value in found))
 
 
-class CommandTemplate(NamedTuple):
-    """What every command of one installation has in common.
+def entries(
+    host: Host, program: str, source: HookSource, events: Mapping[str, float], *, scope: Scope = "user",
+    subagents: bool = False, shared: bool = False,
+) -> list[HookEntry]:  # fmt: skip
+    """The commands for our events, each with the seconds its hooks may take.
 
     `subagents` may be started in which hooks do not hold; `shared` entries work wherever a copy of the project is.
     """
-
-    host: Host
-    program: str
-    source: HookSource
-    scope: Scope = "user"
-    subagents: bool = False
-    shared: bool = False
-
-
-def entries(wiring: CommandTemplate, events: Mapping[str, float]) -> list[HookEntry]:
-    """The commands for our events, each with the seconds its hooks may take."""
-    native = [(ours, theirs) for ours in events for theirs in wiring.host.native_events(ours)]
-    return [_entry(wiring, theirs, events[ours], gate=spec_of(ours).gate) for ours, theirs in native]
-
-
-def _entry(wiring: CommandTemplate, event: str, seconds: float, *, gate: bool) -> HookEntry:
-    host = wiring.host
-    deadline = min(seconds, host.config.seconds(event))
-    patience = host.config.cut_to.get(event, deadline + MARGIN)
-    scope = ("--scope", wiring.scope) if wiring.scope == "project" else ()
-    allowed = ("--subagents", ALLOW) if wiring.subagents else ()
-    words = [*wiring.source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *scope, *allowed]
-    command = f"{wiring.program} answer {host.name} {' '.join(map(_quote, words))}"
-    if gate:  # the host's deny in a few words of shell, for the day Hookline is moved or removed and the entry is not
-        response = refuse(host, NOT_HERE if wiring.shared else NOT_STARTED, host.ours(event) or "")
-        said = f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
-        command += f" || {deny_by_exit(response.stderr.decode()) if response.exit_code else said}"
-    return HookEntry(event, command, math.ceil(patience) * host.config.second, gate)
+    more = [*(("--scope", scope) if scope == "project" else ()), *(("--subagents", ALLOW) if subagents else ())]
+    made = []
+    for event, ours in [(theirs, ours) for ours in events for theirs in host.native_events(ours)]:
+        deadline, gate = min(events[ours], host.config.seconds(event)), spec_of(ours).gate
+        words = [*source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *more]
+        command = f"{program} answer {host.name} {' '.join(map(_quote, words))}"
+        if gate:  # the host's deny in a few words of shell, for the day that Hookline is gone and the entry is not
+            response = refuse(host, NOT_HERE if shared else NOT_STARTED, host.ours(event) or "")
+            said = f"printf %s {shlex.quote(response.stdout.decode())}" if response.stdout else "true"
+            command += f" || {deny_by_exit(response.stderr.decode()) if response.exit_code else said}"
+        patience = host.config.cut_to.get(event, deadline + MARGIN)
+        made.append(HookEntry(event, command, math.ceil(patience) * host.config.second, gate))
+    return made
 
 
 def _quote(word: str) -> str:

@@ -33,19 +33,9 @@ PATIENCE = 3.0
 """Seconds until a canary that hangs is refused."""
 
 
-def command(kind: str, folder: Path) -> str:
-    """The command of a canary: it leaves a file behind if it runs."""
-    return f"touch {folder}/{TOKEN}-{kind}"
-
-
 def ran(kind: str, folder: Path) -> bool:
-    """Whether a canary's command ran."""
+    """Whether a canary's command ran, which leaves a file behind."""
     return (folder / f"{TOKEN}-{kind}").exists()
-
-
-def prompt(kind: str) -> str:
-    """The prompt of a canary."""
-    return f"{TOKEN}-{kind}"
 
 
 def attach(hooks: HookSet, env: Mapping[str, str]) -> None:

@@ -140,27 +140,19 @@ class ScriptedModel:
         text = json.dumps(body, ensure_ascii=False)
         return bool(self._prompt) and self._prompt not in text and SUBTASK in text
 
-    def note(self, body: Body) -> None:
-        """Keep a request."""
-        with self._lock:
-            self.requests.append(body)
-
     def read(self, text: str) -> bool:
         """Whether some text reached the model."""
-        with self._lock:
-            return any(text in json.dumps(body, ensure_ascii=False) for body in self.requests)
+        return any(text in json.dumps(body, ensure_ascii=False) for body in self.requests)
 
     @property
     def turns_asked(self) -> int:
         """How many requests offered tools."""
-        with self._lock:
-            return sum(1 for body in self.requests if any(offered_tools(body)))
+        return sum(1 for body in self.requests if any(offered_tools(body)))
 
     @property
     def tools(self) -> frozenset[str]:
         """The names of all tools that were offered."""
-        with self._lock:
-            return frozenset(name for body in self.requests for name in offered_tools(body))
+        return frozenset(name for body in self.requests for name in offered_tools(body))
 
 
 @contextmanager
@@ -211,7 +203,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             body = json.loads(self._body() or b"{}")
         except (ValueError, OSError):
             return self._send(b'{"error": "bad request"}', code=400)
-        self.model.note(body)
+        self.model.requests.append(body)
         path = self.path.partition("?")[0]
         if "count_tokens" in path or "countTokens" in path:
             return self._send(b'{"input_tokens": 10, "totalTokens": 10}')

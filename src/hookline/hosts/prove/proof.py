@@ -220,7 +220,7 @@ class Trial:
         kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in ours else ["allow"]
         if "PreToolUse" in ours and able(self.host, "rewrite"):
             kinds.insert(2, "rewrite")
-        calls = [self.agent.bash(canary.command(kind, self.place.project)) for kind in kinds]
+        calls = [self.agent.bash(f"touch {self.place.project}/{canary.TOKEN}-{kind}") for kind in kinds]
         # a file is written, too: an entry may be asked about commands alone; whether it is refused is the hooks'
         calls.append(self.agent.write(str(self.place.project / f"{canary.TOKEN}-write")))
         done = self._run("please run the canaries", [ModelTurn(tools=(call,)) for call in calls])
@@ -294,7 +294,7 @@ class Trial:
     def _prompt_gate(self) -> Finding:
         if not able(self.host, "gate prompt"):
             return Finding("prompt gate", "silent", f"{self.host.title} cannot refuse a prompt")
-        kept = self._run(canary.prompt("deny"), []).model.turns_asked == 0
+        kept = self._run(f"{canary.TOKEN}-deny", []).model.turns_asked == 0
         status, told = ("enforced", "the model never saw it") if kept else ("silent", "it went through")
         return Finding("prompt gate", status, told)
 

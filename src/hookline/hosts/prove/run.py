@@ -161,9 +161,6 @@ def _ended_after_us(leader: int, marker: str) -> Iterator[None]:
 # a folder is carried over to its copy, so that a proof finds what the user's agent would do there.
 
 _NOT_TRUSTED = ("untrusted", "DO_NOT_TRUST", False)
-STORES: Mapping[str, TrustedFolders] = MappingProxyType({
-    name: agent.trust for name, agent in AGENTS.items() if agent.trust
-})  # fmt: skip
 
 
 def trusts(store: TrustedFolders, home: Path, project: Path) -> bool:
@@ -215,9 +212,9 @@ def _table(value: Any) -> dict[str, Any]:
 
 def trust_folder(host: str, home: Path, folder: Path) -> None:
     """Trust a folder in a home that is no one else's, as the user would."""
-    store = STORES.get(host)
-    if store is not None:
-        _say(store, home, folder, store.trusted)
+    agent = AGENTS.get(host)
+    if agent is not None and agent.trust is not None:
+        _say(agent.trust, home, folder, agent.trust.trusted)
 
 
 def _carry_trust(store: TrustedFolders | None, home: Path, project: Path, copy: Path) -> bool:
