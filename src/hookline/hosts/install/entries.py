@@ -88,8 +88,9 @@ def entries(
     """
     more = [*(("--scope", scope) if scope == "project" else ()), *(("--subagents", ALLOW) if subagents else ())]
     made = []
-    for event, ours in [(theirs, ours) for ours in events for theirs in host.native_events(ours)]:
-        deadline, gate = min(events[ours], host.config.seconds(event)), spec_of(ours).gate
+    native = [(ours, theirs) for ours in events for theirs in host.native_events(ours)]
+    for name, event in native:
+        deadline, gate = min(events[name], host.config.seconds(event)), spec_of(name).gate
         words = [*source.flags, "--event", event, "--deadline", f"{deadline:.3g}", *more]
         command = f"{program} answer {host.name} {' '.join(map(_quote, words))}"
         if gate:  # the host's deny in a few words of shell, for the day that Hookline is gone and the entry is not
