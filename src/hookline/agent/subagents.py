@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import structs
 
+from hookline import events
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.context.prompts import use_skill
@@ -29,18 +30,6 @@ from hookline.agent.tools import Task, Tool, ToolHost, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
 from hookline.core.engine import Verdict
 from hookline.errors import HooklineError
-from hookline.events import (
-    CwdChanged,
-    Elicitation,
-    ElicitationResult,
-    Notification,
-    SubagentStart,
-    TaskCompleted,
-    TaskCreated,
-    TeammateIdle,
-    WorktreeCreate,
-    WorktreeRemove,
-)
 from hookline.replies import Decision
 
 DEFAULT_KIND = "general-purpose"
@@ -112,7 +101,7 @@ def _conversation(
 
 async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     """Begin, and take turns until it may rest."""
-    verdict = await conversation.fire(SubagentStart, description=conversation.description)
+    verdict = await conversation.fire(events.SubagentStart, description=conversation.description)
     if verdict.blocked:
         why = f"SubagentStart hook: {hook_messages.reason_of(verdict)}"
         return TurnEnd(reason="hook_stopped", is_error=True, text=why)
@@ -208,7 +197,7 @@ class _Teammate:
         if task is not None:
             self.sent_back = 0
             return f"Task #{task.id} is yours now: {task.subject}\n{task.description}"
-        verdict = await self.conversation.fire(TeammateIdle, teammate_name=self.name, team_name=team)
+        verdict = await self.conversation.fire(events.TeammateIdle, teammate_name=self.name, team_name=team)
         if not verdict.keep_going or verdict.stop or not self._goes_back():
             return None
         return hook_messages.feedback(verdict.reply.keep_going_reasons, "TeammateIdle")
@@ -217,7 +206,7 @@ class _Teammate:
         for task in self.conversation.state.tasks.all():
             if task.owner != self.name or task.status != "in_progress" or task.id in self.given_up:
                 continue
-            why = await AgentToolHost(self.conversation).task_block_reason(TaskCompleted, task)
+            why = await AgentToolHost(self.conversation).task_block_reason(events.TaskCompleted, task)
             if why is None:
                 self.conversation.state.tasks.put(structs.replace(task, status="completed"))
             elif self._goes_back():
@@ -257,7 +246,7 @@ class AgentToolHost(ToolHost):
 
     async def worktree_create(self, name: str) -> str | None:
         """WorktreeCreate: a hook may make the worktree and say where; one that fails makes it impossible."""
-        verdict = await self._conversation.fire(WorktreeCreate, name=name)
+        verdict = await self._conversation.fire(events.WorktreeCreate, name=name)
         if not verdict.outcomes:
             return None
         path = verdict.reply.specific.worktree_path if verdict.reply.specific else None
@@ -271,15 +260,15 @@ class AgentToolHost(ToolHost):
 
     async def worktree_remove(self, path: str) -> None:
         """WorktreeRemove: the hook that made it takes it away."""
-        await self._conversation.fire(WorktreeRemove, worktree_path=path)
+        await self._conversation.fire(events.WorktreeRemove, worktree_path=path)
 
     async def cwd_changed(self, old: str, new: str) -> None:
         """CwdChanged: hooks may say what to watch from now on."""
-        verdict = await self._conversation.fire(CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+        verdict = await self._conversation.fire(events.CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
         if verdict.reply.specific is not None:
             self._conversation.session.watch(verdict.reply.specific.watch_paths)
 
-    async def task_block_reason(self, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
+    async def task_block_reason(self, kind: type[events.TaskCreated | events.TaskCompleted], task: Task) -> str | None:
         """TaskCreated, TaskCompleted: a block refuses the step and says why."""
         session = self._conversation.session
         about = {"task_id": task.id, "task_subject": task.subject, "task_description": task.description}
@@ -301,18 +290,18 @@ class AgentToolHost(ToolHost):
         conversation, mode = self._conversation, str(request.get("mode") or "form")
         asked = {"url": request.get("url"), "requested_schema": request.get("requestedSchema")}
         text = str(request.get("message") or "")
-        verdict = await conversation.fire(Elicitation, mcp_server_name=server, message=text, mode=mode, **asked)
+        verdict = await conversation.fire(events.Elicitation, mcp_server_name=server, message=text, mode=mode, **asked)
         answer = _said(verdict)
         if answer is not None:
             return answer
         ask = conversation.session.elicit
         answer = {"action": "cancel"} if ask is None else await ask(server, request)
         about = {"action": str(answer.get("action") or "cancel"), "content": answer.get("content")}
-        verdict = await conversation.fire(ElicitationResult, mcp_server_name=server, mode=mode, **about)
+        verdict = await conversation.fire(events.ElicitationResult, mcp_server_name=server, mode=mode, **about)
         final = _said(verdict) or answer
         message = f'Elicitation response for server "{server}": {final["action"]}'
         conversation.remind_of_context(
-            await conversation.fire(Notification, message=message, notification_type="elicitation_response")
+            await conversation.fire(events.Notification, message=message, notification_type="elicitation_response")
         )
         return final
 

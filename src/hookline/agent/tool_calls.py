@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from hookline import events
 from hookline.agent import hook_messages
 from hookline.agent.hook_messages import hook_name
 from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, User, fail_turn
@@ -29,15 +30,6 @@ from hookline.core.engine.engine import ask_people
 from hookline.core.hooks.condition import ALIASES, ARGUMENTS
 from hookline.core.paths import absolute
 from hookline.errors import ToolInputInvalid
-from hookline.events import (
-    Notification,
-    PermissionDenied,
-    PermissionRequest,
-    PostToolBatch,
-    PostToolUse,
-    PostToolUseFailure,
-    PreToolUse,
-)
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.guards.sandboxing import HeldLine, by_agent
@@ -67,6 +59,11 @@ class PendingCall:
         """The tool it is about, also by its other name."""
         tools, name = self.conversation.tool_set, self.use.name
         return tools.get(name) or tools.get(ALIASES.get(name, ""))
+
+    async def fire(self, kind: type[events.Event], tool: Tool, given: dict[str, Any], **more: Any) -> Verdict:
+        """Send an event about the call through the hooks."""
+        about = {"tool_name": tool.name, "tool_input": given, "tool_use_id": self.use.id}
+        return await self.conversation.fire(kind, **about, **more)
 
     def refuse(self, why: str) -> None:
         """Answer with why the call was not made."""
@@ -143,7 +140,7 @@ async def _after_all(conversation: Conversation, calls: Sequence[PendingCall]) -
         {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id, "tool_response": call.output.content}
         for call, use in ((call, call.use) for call in calls)
     ]
-    verdict = await conversation.fire(PostToolBatch, tool_calls=rows)
+    verdict = await conversation.fire(events.PostToolBatch, tool_calls=rows)
     conversation.remind_of_context(verdict)
     if verdict.decision is not Decision.DENY and not verdict.stop:
         return None
@@ -177,7 +174,7 @@ async def permitted(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, An
     given = await _valid(call, tool, env)
     if given is None:
         return None
-    verdict = await call.conversation.fire(PreToolUse, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id)
+    verdict = await call.fire(events.PreToolUse, tool, given)
     call.remind_of_context(verdict)
     given = _judged(call, tool, given, verdict)
     return None if given is None else await _authorized(call, tool, given, verdict)
@@ -246,7 +243,7 @@ async def _authorized(call: PendingCall, tool: Tool, given: dict[str, Any], verd
         return _answer(call, tool, ask, said if isinstance(said, Reply) else None)
     # All PermissionRequest hooks first, the strictest of them decides; only if none does is anyone else asked: a host
     # that says yes at once must not outrun a hook that says no, and where a hook says yes no prompt appears.
-    return _answer(call, tool, ask, await _hooks_say(conversation, tool, ask) or await _host_says(conversation, ask))
+    return _answer(call, tool, ask, await _hooks_say(call, tool, ask) or await _host_says(conversation, ask))
 
 
 async def _denied(call: PendingCall, tool: Tool, given: dict[str, Any], permission: Permission) -> None:
@@ -256,18 +253,14 @@ async def _denied(call: PendingCall, tool: Tool, given: dict[str, Any], permissi
     call.deny(given, f"Permission to use {what} was denied: {permission.reason}", permission.reason_type)
     if permission.reason_type != "mode" or call.conversation.session.policy.mode is Mode.DONT_ASK:
         return
-    verdict = await call.conversation.fire(
-        PermissionDenied, tool_name=tool.name, tool_input=given, tool_use_id=call.use.id, reason=permission.reason
-    )
+    verdict = await call.fire(events.PermissionDenied, tool, given, reason=permission.reason)
     if verdict.reply.specific is not None and verdict.reply.specific.retry:
         call.reminders.append("The PermissionDenied hook indicated you may retry this tool call.")
 
 
-async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQuestion) -> Reply | None:
-    verdict = await conversation.fire(
-        PermissionRequest, tool_name=ask.tool_name, tool_input=ask.input, tool_use_id=ask.tool_use_id,
-        permission_suggestions=list(ask.suggestions),
-    )  # fmt: skip
+async def _hooks_say(call: PendingCall, tool: Tool, ask: PermissionQuestion) -> Reply | None:
+    suggested = list(ask.suggestions)
+    verdict = await call.fire(events.PermissionRequest, tool, ask.input, permission_suggestions=suggested)
     if verdict.decision is Decision.PASS and not verdict.stop:
         return None
     if verdict.decision is Decision.DENY and not verdict.reply.reasons:
@@ -276,7 +269,7 @@ async def _hooks_say(conversation: Conversation, tool: Tool, ask: PermissionQues
     if reply.decision is not Decision.ALLOW or reply.input is None:
         return reply
     # deny and ask rules hold for an input that hooks put in place of the one they were asked about
-    permission = conversation.permission_of(tool, reply.input)
+    permission = call.conversation.permission_of(tool, reply.input)
     if permission.reason_type != "rule" or permission.behaviour == "allow":
         return reply
     return deny(permission.reason) if permission.behaviour == "deny" else None
@@ -293,7 +286,7 @@ async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Rep
         if not done:
             message = f"Your permission is needed to use {ask.tool_name}"
             conversation.remind_of_context(
-                await conversation.fire(Notification, message=message, notification_type="permission_prompt")
+                await conversation.fire(events.Notification, message=message, notification_type="permission_prompt")
             )
         said = await answer
     finally:
@@ -333,16 +326,16 @@ async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEn
         result = await tool.run(given, env)
     except Exception as problem:  # noqa: BLE001 - a tool that breaks is told to the model, like one that fails
         result = failure(f"{tool.name} broke: {type(problem).__name__}: {problem}")
-    about: dict[str, Any] = {"tool_name": tool.name, "tool_input": given, "tool_use_id": call.use.id}
-    about["duration_ms"] = round((time.perf_counter() - started) * 1000)
+    took = round((time.perf_counter() - started) * 1000)
     call.result = result
     if result.is_error:  # hooks may object and add context; they cannot end the turn (FACTS.md §3)
         error = result.content if isinstance(result.content, str) else str(result.response)
-        call.heed(await call.conversation.fire(PostToolUseFailure, error=error, is_interrupt=False, **about))
+        about = {"error": error, "is_interrupt": False, "duration_ms": took}
+        call.heed(await call.fire(events.PostToolUseFailure, tool, given, **about))
         return
     if isinstance(given.get("file_path"), str):
         await load_nested(call.conversation, str(env.path(given["file_path"])))
-    verdict = await call.conversation.fire(PostToolUse, tool_response=result.response, **about)
+    verdict = await call.fire(events.PostToolUse, tool, given, tool_response=result.response, duration_ms=took)
     call.result = replaced(tool, result, verdict)
     call.heed(verdict)
     if verdict.stop:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET, structs
 
+from hookline import events
 from hookline.agent import hook_messages
 from hookline.agent.context.prompts import compact_if_full
 from hookline.agent.hook_messages import TEXTS
@@ -24,16 +25,6 @@ from hookline.agent.session.session import Conversation
 from hookline.agent.tool_calls import call_tools
 from hookline.core.engine import Verdict
 from hookline.errors import ModelError
-from hookline.events import (
-    Event,
-    MessageDisplay,
-    PostModelCall,
-    PreModelCall,
-    PreOutput,
-    Stop,
-    StopFailure,
-    SubagentStop,
-)
 
 STOP_CAP = 8
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
@@ -131,7 +122,7 @@ class _Turn:
         background = [job.summary() for job in self.conversation.state.jobs.running()]
         about = {"stop_hook_active": self.sent_back > 0, "last_assistant_message": answer.text}
         if self.conversation.agent_id is None:
-            verdict = await self.conversation.fire(Stop, **about, background_tasks=background)
+            verdict = await self.conversation.fire(events.Stop, **about, background_tasks=background)
         else:
             verdict = await subagent_stops(self.conversation, success=True, **about, background_tasks=background)
         if verdict.stop:
@@ -184,7 +175,7 @@ async def _shown(conversation: Conversation, message: Assistant) -> Assistant:
     for index, block in enumerate(blocks):
         if isinstance(block, Text) and block.text:
             ids = {"turn_id": conversation.prompt_id or "", "message_id": message.id or str(uuid4())}
-            verdict = await conversation.fire(MessageDisplay, **ids, index=index, final=True, delta=block.text)
+            verdict = await conversation.fire(events.MessageDisplay, **ids, index=index, final=True, delta=block.text)
             shown = verdict.reply.specific.display_content if verdict.reply.specific else None
             blocks[index] = block if shown is None else Text(shown)
     return structs.replace(message, content=tuple(blocks))
@@ -194,7 +185,7 @@ async def subagent_stops(conversation: Conversation, *, success: bool, **about: 
     """SubagentStop, for a subagent that is done or has failed."""
     path = str(conversation.transcript.path) if conversation.transcript else ""
     return await conversation.fire(
-        SubagentStop, agent_transcript_path=path, description=conversation.description, success=success, **about
+        events.SubagentStop, agent_transcript_path=path, description=conversation.description, success=success, **about
     )
 
 
@@ -205,7 +196,7 @@ async def _failed(conversation: Conversation, problem: ModelError) -> TurnEnd:
     conversation.session.output.assistant(message, conversation.parent_tool_use_id, error=problem.kind)
     if conversation.agent_id is None:
         await conversation.fire(
-            StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text
+            events.StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text
         )
     return TurnEnd(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))
 
@@ -215,11 +206,11 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
 
     It and the next two are Hookline's own events: they are fired only if some hook listens.
     """
-    if not _listens(conversation, PreModelCall):
+    if not _listens(conversation, events.PreModelCall):
         return None
     messages = [_plain(message) for message in (*conversation.messages, *conversation.waiting)]
     tools = sorted(conversation.tool_set)
-    verdict = await conversation.fire(PreModelCall, model=_model(conversation), messages=messages, tools=tools)
+    verdict = await conversation.fire(events.PreModelCall, model=_model(conversation), messages=messages, tools=tools)
     if verdict.blocked:
         return _withheld(verdict)
     conversation.remind_of_context(verdict)
@@ -228,11 +219,11 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
 
 async def judged(conversation: Conversation, message: Assistant) -> Assistant | TurnEnd:
     """PostModelCall: the answer as hooks leave it; one that is denied never becomes part of the conversation."""
-    if not _listens(conversation, PostModelCall):
+    if not _listens(conversation, events.PostModelCall):
         return message
     calls = [{"id": use.id, "name": use.name, "args": use.input} for use in message.tool_uses]
     about = {"model": message.model or _model(conversation), "text": message.text}
-    verdict = await conversation.fire(PostModelCall, **about, tool_calls=calls, stop_reason=message.stop_reason)
+    verdict = await conversation.fire(events.PostModelCall, **about, tool_calls=calls, stop_reason=message.stop_reason)
     if verdict.blocked:
         return _withheld(verdict)
     if verdict.reply.output is UNSET:
@@ -243,15 +234,15 @@ async def judged(conversation: Conversation, message: Assistant) -> Assistant | 
 
 async def may_return(conversation: Conversation, done: TurnEnd) -> TurnEnd:
     """PreOutput: the answer as hooks leave it; a subagent's answer is a tool's result and judged as that."""
-    if conversation.agent_id is not None or not _listens(conversation, PreOutput):
+    if conversation.agent_id is not None or not _listens(conversation, events.PreOutput):
         return done
-    verdict = await conversation.fire(PreOutput, text=done.text or "")
+    verdict = await conversation.fire(events.PreOutput, text=done.text or "")
     if verdict.blocked:
         return _withheld(verdict)
     return done if verdict.reply.output is UNSET else structs.replace(done, text=str(verdict.output))
 
 
-def _listens(conversation: Conversation, kind: type[Event]) -> bool:
+def _listens(conversation: Conversation, kind: type[events.Event]) -> bool:
     return any(kind in hook.events for hook in conversation.session.hooks.hooks)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
+from hookline import events
 from hookline.agent import hook_messages
 from hookline.agent.context.definitions import Skill
 from hookline.agent.hook_messages import TEXTS
@@ -21,15 +22,6 @@ from hookline.agent.tools.files import Read
 from hookline.core.engine import Verdict
 from hookline.core.paths import absolute
 from hookline.errors import AgentError
-from hookline.events import (
-    PostCompact,
-    PreCompact,
-    PreToolUse,
-    SessionEnd,
-    SubagentStop,
-    UserPromptExpansion,
-    UserPromptSubmit,
-)
 from hookline.guards.permissions import Rules, read_rules
 from hookline.replies import Decision
 from hookline.settings.parse import parse_hooks
@@ -58,7 +50,7 @@ async def submit(
         return TurnEnd(text=output)
     conversation.prompt_id = str(uuid4())
     conversation.session.policy.granted = NO_RULES
-    verdict = await conversation.fire(UserPromptSubmit, prompt=prompt)
+    verdict = await conversation.fire(events.UserPromptSubmit, prompt=prompt)
     ending = _judged(conversation, verdict, prompt)
     if ending is not None:
         return ending
@@ -95,7 +87,7 @@ async def _expand(
 ) -> TurnEnd | None:
     """UserPromptExpansion: the command becomes the prompt it stands for, unless a hook blocks it."""
     about = {"expansion_type": "slash_command", "command_name": skill.name, "command_args": arguments}
-    verdict = await conversation.fire(UserPromptExpansion, **about, command_source=skill.source, prompt=prompt)
+    verdict = await conversation.fire(events.UserPromptExpansion, **about, command_source=skill.source, prompt=prompt)
     ending = _judged(conversation, verdict, prompt)
     if ending is not None:
         return ending
@@ -143,7 +135,8 @@ def _file(name: str, cwd: str) -> str:
 
 async def _attach(conversation: Conversation, path: str) -> None:
     given = READ.validate({"file_path": path})
-    verdict = await conversation.fire(PreToolUse, tool_name=READ.name, tool_input=given, tool_use_id=str(uuid4()))
+    call = PendingCall(conversation, ToolUse(str(uuid4()), READ.name, given))
+    verdict = await call.fire(events.PreToolUse, READ, given)
     permission = conversation.permission_of(READ, given, verdict)
     by_rule = permission.behaviour != "allow" and permission.reason_type == "rule"
     refused = permission.reason if permission.behaviour == "deny" or by_rule else ""
@@ -180,7 +173,7 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
 
     `continue: false` does not block here: it is about the turn, and there is none (FACTS.md §3).
     """
-    verdict = await conversation.fire(PreCompact, trigger=trigger, custom_instructions=instructions or None)
+    verdict = await conversation.fire(events.PreCompact, trigger=trigger, custom_instructions=instructions or None)
     if verdict.decision is Decision.DENY:
         return f"Compaction blocked by PreCompact hook: {hook_messages.reason_of(verdict)}"
     if not any(isinstance(message, Assistant) for message in conversation.messages):
@@ -196,9 +189,9 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     conversation.session.usage = conversation.session.usage + response.usage
     found = SUMMARY.search(response.text)
     summary = (found[1] if found else response.text).strip()
-    await conversation.fire(SubagentStop, agent_id=conversation.session.id, agent_type="", stop_hook_active=False,
-                    agent_transcript_path=str(conversation.transcript.path) if conversation.transcript else "",
-                    last_assistant_message=summary)  # fmt: skip
+    path = str(conversation.transcript.path) if conversation.transcript else ""
+    who = {"agent_id": conversation.session.id, "agent_type": "", "agent_transcript_path": path}
+    await conversation.fire(events.SubagentStop, **who, stop_hook_active=False, last_assistant_message=summary)
     before = conversation.context_tokens
     conversation.waiting += instructions_told(conversation)
     conversation.forgot = "compact"
@@ -208,14 +201,14 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
         conversation.transcript.compacted(opening, trigger)
     conversation.session.output.system("compact_boundary", compact_metadata={"trigger": trigger, "pre_tokens": before})
     await fire_session_start(conversation, "compact")
-    after = await conversation.fire(PostCompact, trigger=trigger, compact_summary=summary)
+    after = await conversation.fire(events.PostCompact, trigger=trigger, compact_summary=summary)
     return "\n".join(["Compacted", *hook_messages.ran(verdict), *hook_messages.ran(after)])
 
 
 async def _clear(conversation: Conversation, _: str) -> str:
     """Forget the conversation: the session ends, and another begins under an id of its own."""
     session = conversation.session
-    await conversation.fire(SessionEnd, reason="clear")
+    await conversation.fire(events.SessionEnd, reason="clear")
     conversation.messages.clear()
     conversation.waiting.clear()
     conversation.state.files_read.clear()

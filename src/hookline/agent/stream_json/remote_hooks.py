@@ -12,22 +12,13 @@ from uuid import uuid4
 
 from msgspec import Raw
 
+from hookline import errors
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.core.engine import Context
 from hookline.core.hooks.declare import make_hook
 from hookline.core.hooks.hook import Hook, OnFailure, parse_matcher
 from hookline.core.wire import claude
 from hookline.core.wire.strict import check_object
-from hookline.errors import (
-    HookFailed,
-    HookTimeout,
-    HostGone,
-    MatcherError,
-    ReplyError,
-    ReplyMismatch,
-    RequestRefused,
-    UnknownCallback,
-)
 from hookline.events import CATALOG, Event
 from hookline.hosts.claude_code.channels import CliChannel
 from hookline.hosts.claude_code.messages import CallbackMatcher, HookCallback
@@ -61,7 +52,7 @@ def _entry(server: CliChannel, event: str, entry: CallbackMatcher, output: Strea
     seconds = entry.timeout or DEFAULT_TIMEOUT
     try:
         parse_matcher(entry.matcher)
-    except MatcherError as problem:
+    except errors.MatcherError as problem:
         output.inform(f"initialize: {event}: {problem}; its callbacks are never called", level="warning")
         return []
     return [
@@ -86,11 +77,11 @@ def _callback(
                 answer = await server.ask(request)
         except TimeoutError:
             return _silence(event, f"hook callback timed out after {round(seconds * 1000)}ms")
-        except (HostGone, UnknownCallback) as problem:
+        except (errors.HostGone, errors.UnknownCallback) as problem:
             return _silence(event, str(problem))
-        except RequestRefused as problem:
+        except errors.RequestRefused as problem:
             log.warning("hook callback %s failed: %s", name, problem.error)
-            raise HookFailed(_FAILED.format(name)) from None
+            raise errors.HookFailed(_FAILED.format(name)) from None
         return _understood(event, name, answer, strict=strict)
 
     return ask_host
@@ -99,22 +90,22 @@ def _callback(
 def _silence(event: Event, why: str) -> Reply | None:
     if event.event_name in NEEDS_ANSWER:
         return deny(f"{event.event_name} hook did not respond ({why}); nothing was done")
-    raise HookTimeout(why)
+    raise errors.HookTimeout(why)
 
 
 def _understood(event: Event, name: str, answer: Any, *, strict: bool) -> Reply | None:
     if not isinstance(answer, dict):
-        raise HookFailed(_FAILED.format(name))
+        raise errors.HookFailed(_FAILED.format(name))
     try:
         if strict:
             check_object(answer, event.event_name)
         if answer.get("async") is True:
             return None
         return claude.decode_reply(answer, event)
-    except ReplyMismatch as problem:
+    except errors.ReplyMismatch as problem:
         if event.event_name in NEEDS_ANSWER:
             return deny(f"{event.event_name} hook failed: {problem}; nothing was done")
-        raise HookFailed(str(problem)) from None
-    except ReplyError as problem:
+        raise errors.HookFailed(str(problem)) from None
+    except errors.ReplyError as problem:
         log.warning("hook callback %s: %s", name, problem)
-        raise HookFailed(_FAILED.format(name)) from None
+        raise errors.HookFailed(_FAILED.format(name)) from None
