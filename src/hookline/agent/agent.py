@@ -136,8 +136,7 @@ class Agent(SessionConfig):
         replace_services(self.session.hooks, self._lent, Services())
         await self.conversation.state.jobs.aclose()
         await asyncio.gather(*self.session.working, return_exceptions=True)
-        if self.conversation.transcript is not None:
-            self.conversation.transcript.close()
+        self.conversation.close()
 
     async def __aenter__(self) -> Self:
         return self

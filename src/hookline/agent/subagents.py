@@ -9,7 +9,7 @@ A teammate has a name, works through the shared task list, and is asked by Teamm
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -54,7 +54,7 @@ async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: 
     alone = given.get("name") or given.get("run_in_background", definition.background is not False)
     if alone:
         return _in_background(conversation, definition, given)
-    with _closing(conversation):
+    with closing(conversation):
         ending = await _work(conversation, given["prompt"])
     problems = "The agent was interrupted." if ending.reason == "aborted_tools" else "\n".join(ending.errors)
     failed = ending.is_error and ending.reason != "max_turns"  # what it did until then stands
@@ -119,16 +119,12 @@ async def _work(conversation: Conversation, prompt: str) -> TurnEnd:
     return ending
 
 
-def _closing(conversation: Conversation) -> AbstractContextManager[object]:
-    """Its transcript is closed when its work is over, however that ends."""
-    return closing(conversation.transcript) if conversation.transcript is not None else nullcontext()
-
-
 def _in_background(conversation: Conversation, definition: AgentDefinition, given: dict[str, Any]) -> ToolResult:
     conversation.in_background = True
     name = str(given.get("name") or "")
     conversation.session.teammates |= {name} if name else set()
-    work = _teammate(conversation, name, given["prompt"]) if name else _work(conversation, given["prompt"])
+    prompt = given["prompt"]
+    work = _Teammate(conversation, name).work(prompt) if name else _work(conversation, prompt)
     task = asyncio.create_task(_alone(conversation, given, work), name=f"agent {conversation.agent_id}")
     conversation.session.working.add(task)
     task.add_done_callback(conversation.session.working.discard)
@@ -141,7 +137,7 @@ def _in_background(conversation: Conversation, definition: AgentDefinition, give
 
 async def _alone(conversation: Conversation, given: dict[str, Any], work: Awaitable[TurnEnd]) -> None:
     """Work in the background: what breaks it is its ending, and the main agent is told."""
-    with _closing(conversation):
+    with closing(conversation):
         try:
             ending = await work
         except Exception as problem:  # noqa: BLE001 - told to the main agent, as any other ending
@@ -159,19 +155,6 @@ def _tell_host(conversation: Conversation, subtype: str, **about: Any) -> None:
     conversation.session.output.system(subtype, **task, **about)
 
 
-async def _teammate(conversation: Conversation, name: str, prompt: str) -> TurnEnd:
-    """Work on the prompt, then through the shared task list, until nothing is left to do and no hook objects."""
-    mate = _Teammate(conversation, name)
-    try:
-        ending = await _work(conversation, prompt)
-        while not ending.is_error and (told := await mate.next()) is not None:
-            conversation.add_user(told)
-            ending = await run_turn(conversation)
-    finally:
-        conversation.session.teammates.discard(name)
-    return ending
-
-
 MOST_SENT_BACK = 8  # how often in a row hooks may send a teammate back with nothing new to do
 
 
@@ -187,6 +170,17 @@ class _Teammate:
         self.conversation, self.name = conversation, name
         self.sent_back = 0
         self.given_up: set[str] = set()
+
+    async def work(self, prompt: str) -> TurnEnd:
+        """Work on the prompt, then through the shared task list, until nothing is left to do and no hook objects."""
+        try:
+            ending = await _work(self.conversation, prompt)
+            while not ending.is_error and (told := await self.next()) is not None:
+                self.conversation.add_user(told)
+                ending = await run_turn(self.conversation)
+        finally:
+            self.conversation.session.teammates.discard(self.name)
+        return ending
 
     async def next(self) -> str | None:
         """What to do next: fix what a hook objects to, a new task, or a hook's reason not to rest; None to rest."""

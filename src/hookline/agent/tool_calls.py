@@ -157,16 +157,12 @@ async def make(call: PendingCall) -> None:
         return
     token = by_agent.set(held if call.conversation.session.config.confine is not False else False)
     try:
-        await _make(call, tool, held)
+        env = call.conversation.hosted_env(call.use.id)
+        given = await permitted(call, tool, env)
+        if given is not None:
+            await _run(call, tool, given, replace(env, held=held.policy))
     finally:
         by_agent.reset(token)
-
-
-async def _make(call: PendingCall, tool: Tool, held: HeldLine) -> None:
-    env = call.conversation.hosted_env(call.use.id)
-    given = await permitted(call, tool, env)
-    if given is not None:
-        await _run(call, tool, given, replace(env, held=held.policy))
 
 
 async def permitted(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, Any] | None:

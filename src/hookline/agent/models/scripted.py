@@ -80,7 +80,6 @@ class Scripted:
             raise ModelError(f"script `{path}` is not valid: {problem}", "invalid_request") from problem
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
-        """The next turn of the lane that claims the request."""
         self.requests.append(request)
         serial = len(self.requests)
         turn = self._next(request)

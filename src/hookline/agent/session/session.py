@@ -302,6 +302,11 @@ class Conversation:
         if self.transcript is not None:
             self.transcript.append({"type": "system", "subtype": "informational", "content": text, "level": level})
 
+    def close(self) -> None:
+        """Give the file it is written to back."""
+        if self.transcript is not None:
+            self.transcript.close()
+
     def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> None:
         """Say something: it is in the conversation and on disk from now on."""
         self.messages.append(message)

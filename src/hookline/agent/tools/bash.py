@@ -39,7 +39,6 @@ class Bash(Tool):
     """
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Run it; a command that fails is an error whose first line is its exit code."""
         reason = unavailable() if env.confine else ""
         if reason:
             return failure(f"this session runs commands confined, and here that is not possible: {reason}")
@@ -157,7 +156,6 @@ class ExitWorktree(Tool):
         return None if env.state.worktree else "No active worktree session to exit"
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Go back; a removal that would lose work is refused."""
         worktree = env.state.worktree
         if worktree is None:
             return failure("No active worktree session to exit")

@@ -35,7 +35,6 @@ class Read(Tool):
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Read it; what is missing, a directory or binary says so."""
         path = env.path(given["file_path"])
         problem = unreadable(path, env)
         if problem:
@@ -56,7 +55,6 @@ class Write(Tool):
     """Write a whole file. An existing file must have been read first."""
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
-        """An existing file must be known to the model as it is now."""
         path = env.path(given["file_path"])
         return unknown(path, env) if path.is_file() else None
 
@@ -83,7 +81,6 @@ class Edit(Tool):
     """
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
-        """The piece must be there, once, in a file the model knows as it is now."""
         path, old = env.path(given["file_path"]), given["old_string"]
         if old == given["new_string"]:
             return "No changes to make: old_string and new_string are exactly the same."
@@ -232,7 +229,6 @@ class NotebookEdit(Tool):
     """
 
     async def check(self, given: dict[str, Any], env: ToolEnv) -> str | None:
-        """The notebook must be one, known to the model as it is now, and have the cell."""
         path = env.path(given["notebook_path"])
         if path.suffix != ".ipynb":
             return "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the Edit tool."

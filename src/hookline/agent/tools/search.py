@@ -47,7 +47,6 @@ class Grep(Tool):
     read_only = True
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Search it; an invalid expression says where it is wrong."""
         root = env.path(given.get("path") or ".")
         if not root.exists():
             return failure(f"Path does not exist: {root}")

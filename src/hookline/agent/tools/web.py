@@ -201,7 +201,6 @@ class WebSearch(Tool):
         return None
 
     async def run(self, given: dict[str, Any], env: ToolEnv) -> ToolResult:
-        """Let the server search; a server that cannot says so."""
         problem = await self.check(given, env)
         if problem:
             return failure(problem)
