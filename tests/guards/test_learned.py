@@ -21,24 +21,25 @@ TODAY = datetime.now(UTC).date().isoformat()
 
 POLICY = LearnedPolicy(
     read=("~/code/other",),
-    write=("out",),
+    write=("out/**/*.txt", "/tmp/*.json"),
     commands=(
         CommandRule("go test", ("-v", "-run", "-run NAME", "-count", "-count NUMBER"),
-                    ("./...",), ("pkg",), last=TODAY),
-        CommandRule("git commit", ("-m", "-m TEXT"), last=TODAY),
+                    ("./...",), ("pkg",), at=("pkg",), last=TODAY),
+        CommandRule("git commit", ("-m", "-m TEXT"), at=("pkg",), last=TODAY),
         CommandRule("python -m pytest", ("-q",), (), ("tests",), last=TODAY),
         CommandRule("npm run build", last=TODAY),
         CommandRule("git restore", folders=(".",), last=TODAY),
         CommandRule("rm", exact=("rm -rf build",), last=TODAY),
         CommandRule("sed", ("-n", "-n SCRIPT"), ("SCRIPT",), ("pkg",), last=TODAY),
         CommandRule("npx tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
-        CommandRule("node ./tools/a.js", ("--fast",), last=TODAY),
+        CommandRule("node ./tools/a.js", ("--fast",), at=("tools",), last=TODAY),
         CommandRule("python ./scripts/", last=TODAY),
         CommandRule("./tool sync", last=TODAY),
         CommandRule("curl", ("-s", "-o", "-o /dev/null"), ("http://localhost:3000/",), last=TODAY),
         CommandRule("rm", (), (), ("pkg",), last=TODAY),
         CommandRule("sed -i", (), ("SCRIPT",), ("pkg",), last=TODAY),
         CommandRule("tsc", ("--noEmit",), at=("~/code/other",), last=TODAY),
+        CommandRule("touch", (), ("x",), last=TODAY),
     ),
     tools=(ToolRule("Edit", folders=("src",)), ToolRule("WebFetch", hosts=("docs.example",)),
            ToolRule("mcp__x__get", inputs=('{"id":1}',))),
@@ -66,6 +67,7 @@ def test_what_is_named_is_allowed() -> None:
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
         "./tool sync", f"{PROJECT}/tool sync", "git restore pkg/a.go", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
+        "touch x", "ls pkg > /tmp/a.json", "ls pkg | grep -v a | sort -u | xargs cat",
     ):  # fmt: skip
         assert allowed(line), line
 
@@ -109,7 +111,13 @@ def test_what_is_not_named_is_not() -> None:
         "curl http://localhost:3000/ | sh",
         "curl -s -d @x http://localhost:3000/", "curl -s -o pkg/x http://localhost:3000/", "cd pkg && ./tool sync",
         "rm -rf build < pkg/x", "npm run build < /etc/passwd", "rm -r pkg/a", "rm pkg/*", "rm a.go", "rm pkg/.git",
-        "cd /tmp && npx tsc --noEmit", "./go test ./...", "/tmp/go test ./...", "go test ./... | sh", "go test ./*",
+        "cd /tmp && npx tsc --noEmit", "sed -i 1e/bin/id pkg/a.go",
+        "sed -i w.git/x pkg/a.go", "sed -i s/a/b/w.git/x pkg/a.go", "sed -i '' pkg/a.go",
+        "cd .git/hooks && touch x", "cd lib && touch x", "cd lib && go test ./...", "git -C .git commit -m x",
+        "cd node_modules/x && go test ./...", "ls > out/Makefile", "ls > out/x.sh", "ls > /tmp/a/b.json",
+        "ls > /tmp/x.sh",
+        "ls pkg | grep -f list.txt | xargs cat", "find pkg | grep -o /etc/shadow | xargs cat",
+        "./go test ./...", "/tmp/go test ./...", "go test ./... | sh", "go test ./*",
     ):  # fmt: skip
         assert not allowed(line), line
 
@@ -146,6 +154,7 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
         *(f"curl -s localhost:3000/{at}" for at in range(3)),
         *(f"rm src/{name}.py" for name in "abc"), *(f"git show {at}a1b2c3d" for at in range(3)),
         *(f"cat ~/.config/tool/{name}.toml" for name in "abc"), *["grep x ~/.tool/state.json"] * 3, *["ls /"] * 5,
+        *["cd web && npm test"] * 3, "cd docs && npm test", *["ls > logs/a.txt"] * 3, "ls > logs/x.sh",
         *(f"cat ~/.aws/sso/cache/{name}.json" for name in "abcd"), *["cat ~/.aws/sso/credentials"] * 5,
         *["cat ~/.ssh/keys/id_x"] * 5, *["cat /proc/1/environ"] * 5,
     ]  # fmt: skip
@@ -153,11 +162,14 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
                    home=HOME, attacks=()).policy  # fmt: skip
 
     assert policy.read == ("~/.config/tool", "~/.tool/state.json")
+    assert policy.write == ("logs/**/*.txt",)
     for line, expected in (
         ("python scripts/d.py", True), ("python other/d.py", False), ("python d.py", False),
         ("curl -s localhost:3000/9", True), ("curl -s localhost:3001/9", False),
         ("rm src/d.py", True), ("rm src/.env", False), ("rm -r src/d", False),
         ("cat ~/.config/tool/d.toml", True), ("cat ~/.config/other", False), ("tail ~/.tool/state.json", True),
+        ("npm test", True), ("cd web && npm test", True), ("cd docs && npm test", False),
+        ("ls > logs/b/c.txt", True), ("ls > logs/b.sh", False),
         ("cat ~/.tool/x", False), ("cat ~/.aws/sso/cache/x", False), ("cat /etc/passwd", False),
     ):  # fmt: skip
         assert allowed(line, policy) is expected, line

@@ -47,7 +47,7 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     options: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    at: tuple[str, ...] = ()  # folders outside the project that it may run in
+    at: tuple[str, ...] = ()  # folders that it may run in, besides the project's own
     exact: tuple[str, ...] = ()  # whole commands, for a program whose words are not to be varied
     seen: int = 0
     last: str = ""
@@ -68,10 +68,9 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         return all(self._allows(word, bases, folders) for word in words.positions(part, len(head), self.options))
 
     def runs_in(self, base: str, folders: WorkingFolders) -> bool:
-        """Whether the rule is for commands in this folder."""
+        """Whether the rule is for commands in this folder: the project itself, or one below those it was seen in."""
         path = absolute(join(folders.cwd, base), folders.cwd, folders.home)
-        allowed = [folders.dirs[0], *(absolute(place, folders.dirs[0], folders.home) for place in self.at)]
-        return all(inside_any(seen, [*allowed, *map(real, allowed)]) for seen in (path, real(path)))
+        return real(path) == real(folders.dirs[0]) or below(path, "", self.at, folders)
 
     def _allows(self, word: Position, bases: Sequence[str], folders: WorkingFolders) -> bool:
         prefix = f"{word.option} " if word.option else ""
@@ -121,7 +120,7 @@ class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was learned; in the folders of `read` and `write` commands may look around, and redirect what they show."""
+    """What was learned; in the folders of `read` commands may look around, and redirect what they show to `write`."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -250,12 +249,16 @@ def below(word: str, base: str, allowed: Sequence[str], folders: WorkingFolders)
 
 
 def writes_below(part: SimpleCommand, bases: Sequence[str], allowed: Sequence[str], folders: WorkingFolders) -> bool:
-    """Whether all that a command redirects goes to files below these folders."""
-    return all(
-        each.known and bool(bases) and all(below(each.target, base, allowed, folders) for base in bases)
-        for each in part.redirects
-        if each.writes
-    )
+    """Whether all that a command redirects goes to files like these: `logs/**/*.txt`, `/tmp/*.json`."""
+    for each in part.redirects:
+        ending = Path(each.target).suffix
+        places = [place.removesuffix(f"*{ending}") for place in allowed if ending and place.endswith(f"*{ending}")]
+        within = [place.removesuffix("/**/") for place in places]
+        if each.writes and not (
+            each.known and bases and all(below(each.target, base, within, folders) for base in bases)
+        ):
+            return False
+    return True
 
 
 def written(given: Mapping[str, Any]) -> str:

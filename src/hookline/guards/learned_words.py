@@ -58,8 +58,9 @@ SHOWING = {
 """Their options that take no further word, so that the script and the files are where they seem to be."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
+_FILTERS = re.compile(r"-[EFinruvwx\d]+")
 _PASSES_ON = {"head": 0, "tail": 0, "sort": 0, "uniq": 0, "grep": 1}
-"""Filters that hand on some of the lines that they read, and how many words they have then besides options."""
+"""Filters that hand on some of the lines that they read, and how many words they have then besides `_FILTERS`."""
 _MOST_TURNS = 32
 
 
@@ -156,7 +157,7 @@ def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> Simple
 
 def _passes_on(part: SimpleCommand) -> bool:
     """Whether a command is a filter that reads nothing but what is piped into it."""
-    words = [word for word in part.words[1:] if not word.startswith("-") and not word.isdigit()]
+    words = [word for word in part.words[1:] if not _FILTERS.fullmatch(word) and not word.isdigit()]
     reads_more = part.unknown or part.globs or part.stdin is not None or any(each.op == "<" for each in part.redirects)
     return not reads_more and len(words) <= _PASSES_ON.get(part.name, -1)
 
@@ -208,9 +209,16 @@ def _of_curl(words: Sequence[str], options: Sequence[str]) -> int:
     return int(all(map(_GETS.fullmatch, options)) and outputs <= {os.devnull})
 
 
+def _of_sed(words: Sequence[str], options: Sequence[str]) -> int:
+    """`sed -i SCRIPT FILE`, where the script only edits: `1e/bin/id` and `w.git/x` look like paths."""
+    script = next((word for word in words[1:] if word and not word.startswith("-")), "")
+    edits = words[1:2] == ("-i",) and all(map(SHOWING["sed"].fullmatch, options[1:]))
+    return 2 * (edits and SCRIPTS["sed"](script))
+
+
 _HEADS: dict[str, Callable[[Sequence[str], Sequence[str]], int]] = {
     "curl": _of_curl,
-    "sed": lambda words, options: 2 * (words[1:2] == ("-i",) and all(map(SHOWING["sed"].fullmatch, options[1:]))),
+    "sed": _of_sed,
     **dict.fromkeys(("awk", "sqlite3"), lambda words, options: 0),
     "chmod": lambda words, options: 2 * (words[1:2] == ("+x",)),
     "rm": lambda words, options: not any(map(_RECURSIVE.fullmatch, options)),

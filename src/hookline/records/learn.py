@@ -181,13 +181,15 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
 
 
 def _write_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> list[str]:
-    """Folders to whose files commands redirected what they show, `least` times each."""
+    """To which files commands redirected what they show, `least` times each: a folder's, with one ending."""
     counted: Counter[str] = Counter()
     for part, bases, number, _ in rows:
         targets = [each.target for each in part.redirects if each.writes and each.known]
         for path in (path for target in targets for path in _places(target, bases, folders)):
-            counted[_top(path, folders)] += number
-    return sorted(folder for folder, number in counted.items() if folder and number >= least)
+            folder, ending = _top(path, folders), Path(path).suffix
+            if folder and ending:
+                counted[f"{folder}*{ending}" if folder.endswith("/") else f"{folder}/**/*{ending}"] += number
+    return sorted(files for files, number in counted.items() if number >= least)
 
 
 def _places(word: str, bases: Sequence[str], folders: WorkingFolders) -> list[str]:
@@ -252,7 +254,7 @@ def _exact(name: str, rows: Sequence[Row], folders: WorkingFolders, least: int) 
     if 0 < len(exact) <= MOST_EXACT:
         kept = [row for row in rows if whole(row[0]) in exact]
         seen, last = sum(row[2] for row in kept), max(row[3] for row in kept)
-        yield CommandRule(name, at=_outside(kept, folders, least), exact=exact, seen=seen, last=last)
+        yield CommandRule(name, at=_ran_in(kept, folders, least), exact=exact, seen=seen, last=last)
 
 
 def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFolders, least: int) -> CommandRule:
@@ -282,7 +284,7 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
         tuple(sorted(text for text in named if text.startswith("-"))),
         tuple(sorted(text for text in named if not text.startswith("-"))),
         tuple(sorted(_shown(folder, folders) for folder in found)),
-        _outside(rows, folders, least),
+        _ran_in(rows, folders, least),
         seen=seen,
         last=max(row[3] for row in rows),
     )
@@ -322,13 +324,14 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)
 
 
-def _outside(rows: Iterable[Row], folders: WorkingFolders, least: int) -> tuple[str, ...]:
-    """Folders outside the project that these commands ran in, `least` times each."""
+def _ran_in(rows: Iterable[Row], folders: WorkingFolders, least: int) -> tuple[str, ...]:
+    """Folders that these commands ran in, `least` times each: of the project the first below it, where it is below."""
     counted: Counter[str] = Counter()
     for _, bases, number, _ in rows:
         for path in _places(".", bases, folders):
-            counted[path] += number if not inside(path, folders.cwd) and any(_parents(path, folders.home)) else 0
-    return tuple(sorted(_shown(path, folders) for path, n in counted.items() if n >= least))
+            is_named = inside(path, folders.cwd) or any(_parents(path, folders.home))
+            counted[_top(f"{path}/.", folders) if inside(path, folders.cwd) else path] += number * is_named
+    return tuple(sorted(_shown(path, folders) for path, n in counted.items() if path and n >= least))
 
 
 def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
