@@ -357,8 +357,12 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
         prefix = f"{plugin.partition('@')[0]}:"
         skills |= find_skills([(Path(folder), "plugin")], prefix)
         agents |= find_agents([Path(folder)], prefix)
-    # a skill whose file is not trusted allows nothing, such an agent brings neither hooks nor a model of its own
-    no = settings.refused
+    # a skill whose file is not trusted allows nothing, such an agent brings neither hooks nor a model of its own;
+    # a file that lies so deep that the settings did not look at it is not trusted either
+    no = set(settings.refused)
+    if hooks.settings is not None and not options.trust:
+        found = {one.path for one in skills.values()} | {one.path for one in agents.values()}
+        no |= found - {file.source.path for file in settings.files}
     skills |= {name: structs.replace(one, allowed=()) for name, one in skills.items() if one.path in no}
     agents |= {name: structs.replace(one, hooks={}, model="") for name, one in agents.items() if one.path in no}
     if options.agents:

@@ -62,3 +62,15 @@ def test_a_file_that_nobody_trusts_allows_nothing(file: str, header: str, truste
     assert skills["greet"].allowed == (("Bash(touch *)", "Write") if trusted else ())
     assert any("allowed-tools" in one and "hookline trust" in one for one in said) is not trusted
     assert skills["greet"].body == "Greet"
+
+
+def test_a_file_that_the_settings_did_not_look_at_allows_nothing(tmp_path: Path) -> None:
+    """They look a few folders deep; what lies deeper was never shown to anybody who trusts."""
+    path = tmp_path / "project/.claude/commands/a/b/c/d/greet.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\ndescription: d\nallowed-tools: Bash(*)\n---\nGreet")
+    hooks = Hooks.from_settings(tmp_path / "project", home=tmp_path, trust="error")
+
+    _, skills = definitions(RunOptions(), str(tmp_path / "project"), hooks)
+
+    assert [(name, skill.allowed) for name, skill in skills.items()] == [("a:b:c:d:greet", ())]
