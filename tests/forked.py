@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.core import template
-from hookline.processes.fork_server import write_file
+from hookline.processes.service.client import nameless_file
 
 MAIN = "hookline.cli.main"
 IMPORTED = (
@@ -75,7 +75,7 @@ def as_text(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedPro
 
 def _ask(request: list[Any], fds: Sequence[int]) -> None:
     *_, env = request
-    order = write_file(json.dumps(request).encode())
+    order = nameless_file(json.dumps(request).encode())
     try:
         with _lock:
             link = _parent(tuple(sorted((name, value) for name, value in env.items() if name.startswith(START_UP))))

@@ -105,7 +105,7 @@ async def test_a_timeout_ends_the_program() -> None:
     """A program that takes too long is ended, and the result says why."""
     finished = await run_process(sh("echo early; sleep 60"), timeout=0.2)
 
-    assert finished.timed_out
+    assert finished.ended == "timeout"
     assert finished.signal == 15
 
 
@@ -148,7 +148,7 @@ async def test_nothing_is_left_after_a_timeout(command: str) -> None:
 
     finished = await run_process(sh(command, TEST_WORD=word), timeout=0.3)
 
-    assert finished.timed_out
+    assert finished.ended == "timeout"
     assert alive(word) == []
 
 
@@ -281,7 +281,7 @@ async def test_whoever_cleared_its_environment_is_found_by_its_parents() -> None
     finished = await process.finish(timeout=0.1)
 
     assert finished is not None
-    assert finished.timed_out
+    assert finished.ended == "timeout"
     assert sleeping() == []
 
 

@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -130,19 +129,6 @@ class ForkServer:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGKILL)
         self.close()
-
-
-def write_file(data: bytes) -> int:
-    """A file without a name that goes along with a request."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("request", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    return fd
 
 
 K = TypeVar("K", bound=Hashable)

@@ -49,10 +49,6 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
 
     @property
-    def timed_out(self) -> bool:
-        return self.ended == "timeout"
-
-    @property
     def truncated(self) -> bool:
         return self.ended == "overflow"
 

@@ -11,11 +11,11 @@ import mmap
 import os
 import select
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,8 +34,6 @@ _TAIL = 8192
 _DONE = b"\0"
 """Begins the last thing a child writes: its exit code follows."""
 _TERMINATED = 128 + signal.SIGTERM
-_SECONDS = struct.Struct("d")
-_NEVER = 0.0
 
 
 class SharedDeadline:
@@ -46,19 +44,17 @@ class SharedDeadline:
     """
 
     def __init__(self, seconds: float | None = None) -> None:
-        self._shared = mmap.mmap(-1, _SECONDS.size)
+        self._moment = memoryview(mmap.mmap(-1, 8)).cast("d")
         self.within(seconds)
 
     def within(self, seconds: float | None) -> None:
         """It is due that many seconds from now, or never."""
-        moment = _NEVER if seconds is None or seconds == float("inf") else time.monotonic() + seconds
-        _SECONDS.pack_into(self._shared, 0, moment)
+        self._moment[0] = time.monotonic() + (inf if seconds is None else seconds)
 
     @property
     def left(self) -> float:
         """The seconds that are left."""
-        moment: float = _SECONDS.unpack_from(self._shared, 0)[0]
-        return float("inf") if moment == _NEVER else moment - time.monotonic()
+        return self._moment[0] - time.monotonic()
 
 
 class ChildExit(Struct, frozen=True):

@@ -62,13 +62,12 @@ class HttpRunner:
         session, lib, url, allowed = kept.session, kept.lib, action.url, action.allowed_env
         headers = _HEADERS | {name: filled(value, allowed, env) for name, value in action.headers.items()}
         try:
-            address = _address(url)
             try:
-                return await _answer(session, address, body, headers)
+                return await _answer(session, url, body, headers)
             except lib.ClientConnectorError as problem:
                 raise HookFailed(f"cannot reach {url}: {problem.strerror or problem.os_error}") from None
             except (lib.ServerDisconnectedError, lib.ClientOSError):  # it hung up as we used it
-                return await _answer(session, address, body, headers)
+                return await _answer(session, url, body, headers)
         except (lib.ClientError, OSError, ValueError) as problem:
             raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
 
@@ -100,7 +99,7 @@ async def _sessions() -> AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]
         yield session, aiohttp
 
 
-async def _answer(session: aiohttp.ClientSession, url: Any, body: bytes, headers: Headers) -> tuple[int, bytes]:
+async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
     response = await session.post(url, data=body, headers=headers, allow_redirects=False)
     try:
         return response.status, await _bounded(response)
@@ -128,14 +127,6 @@ def check_url(action: Http) -> None:
         raise HookFailed(f"cannot ask `{action.url}`: it is not an http or https address")
     if action.allowed_urls is not None and not admits(action.allowed_urls, action.url):
         raise HookFailed(f"may not ask `{action.url}`: add it to allowedHttpHookUrls to use it")
-
-
-@lru_cache
-def _address(url: str) -> Any:
-    """The address, taken apart as aiohttp wants it."""
-    from yarl import URL
-
-    return URL(url)
 
 
 @lru_cache

@@ -35,11 +35,12 @@ from hookline.core.hooks.hook import Cedar, Hook, Rego
 from hookline.core.wire import claude
 from hookline.errors import HookFailed, did_you_mean, extra
 from hookline.events import Event
+from hookline.processes.fork_server import Stamp, stamp
 from hookline.replies import NOTHING, Reply, ask, context, deny
 from hookline.runners.function import Threads
 
 T = TypeVar("T")
-State = tuple[tuple[str, tuple[int, ...]], ...]
+State = tuple[tuple[str, Stamp], ...]
 
 
 @contextmanager
@@ -66,10 +67,7 @@ class PolicyCache(Generic[T]):
         paths = sorted(path for path in map(Path, glob.glob(where, recursive=True)) if path.is_file())  # noqa: PTH207 - patterns may be absolute
         if not paths:
             raise HookFailed(f"found no policy file for `{pattern}`")
-        stats = ((path, path.stat()) for path in paths)  # what no edit leaves as it was, whatever the clock says
-        state = tuple(
-            (str(path), (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)) for path, now in stats
-        )
+        state = tuple((str(path), stamp(str(path))) for path in paths)
         kept = self._kept.get(where)
         if kept is None or kept[0] != state:
             # named from the folder that the pattern starts from, so that two of one name are two

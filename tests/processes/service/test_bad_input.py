@@ -492,8 +492,9 @@ def test_a_folder_that_is_swapped_after_it_was_looked_at_gets_no_lock(
     (target := tmp_path / "target").mkdir(mode=0o700)
     (folder := tmp_path / "sockets").symlink_to(target)
     (loose := tmp_path / "loose").mkdir(mode=0o755)
+    monkeypatch.setattr(address, "is_private", lambda path: True)
     for swapped in (folder, loose):
-        monkeypatch.setattr(control, "make_folder", lambda swapped=swapped: str(swapped))
+        monkeypatch.setattr(address, "folder", lambda swapped=swapped: str(swapped))
         with pytest.raises(OSError, match=r"sockets|loose"):
             control.take_lock("swapped")
 

@@ -68,7 +68,7 @@ def test_a_worker_is_chosen_by_what_an_interpreter_reads_at_its_start(options: s
     texts = [b"python", b"/home", b"flags", options.encode(), b"/cwd", *frames.counted(["guard", "paths"])]
     coerced = [] if options else [b"LC_CTYPE=C.UTF-8"]
 
-    assert Route(frames.join(*texts, *environ)).startup == (b"HOME=/h", *coerced, b"PYTHONPATH=/x")
+    assert Route(b"\0".join([*texts, *environ])).startup == (b"HOME=/h", *coerced, b"PYTHONPATH=/x")
 
 
 LEAVES = {

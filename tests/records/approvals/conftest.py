@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from hookline.processes.service import control
+from hookline.processes.service import address, control
 from hookline.records.approvals.inbox import path
 from hookline.records.approvals.server import InboxServer
 
@@ -103,7 +103,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.setattr(control, "start", lambda entry: False)
-    control.make_folder()
+    Path(address.folder()).mkdir(0o700, exist_ok=True)
     made = Desk(tmp_path)
     made.configure()
     await made.start()

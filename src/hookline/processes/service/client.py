@@ -76,9 +76,7 @@ def take_stdin(how: str) -> bool:
         if chunks:
             _feed(chunks)
         return False
-    store = buffer("stdin")
-    for chunk in chunks:
-        write_all(store, chunk)
+    store = nameless_file(b"".join(chunks))
     os.lseek(store, 0, os.SEEK_SET)
     os.dup2(store, 0)
     os.close(store)
@@ -143,21 +141,24 @@ def _feed(chunks: list[bytes]) -> None:
     os.close(inlet)
 
 
-def buffer(name: str) -> int:
-    """A file without a name, in memory where the system can."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create(f"hookline-{name}", os.MFD_CLOEXEC)
-    path = f"{address.folder()}/{os.getpid()}-{name}"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
-    os.unlink(path)
-    return fd
-
-
 def write_all(fd: int, data: bytes) -> None:
     """Write every byte."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def nameless_file(data: bytes = b"") -> int:
+    """A file that goes along with a request, in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("hookline", os.MFD_CLOEXEC)
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    write_all(fd, data)
+    return fd
 
 
 # ---- asking
@@ -211,7 +212,7 @@ def _start(entry: str) -> None:
 
 
 def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, int, tuple[int, int]]:
-    out, err = buffer("stdout"), buffer("stderr")
+    out, err = nameless_file(), nameless_file()
     environ = [b"%b=%b" % entry for entry in os.environb.items()]
     connection.sendall(frames.head(frames.RUN, _route(words, environ)))
     send_body(connection, words, environ, [0, out, err])
@@ -227,7 +228,7 @@ def _route(words: list[str], environ: list[bytes]) -> bytes:
     """Who is to answer: this interpreter and package, started up in an environment like ours; and what is asked."""
     options = ("-I" if sys.flags.isolated else "", "-X utf8" if sys.flags.utf8_mode else "")
     texts = (sys.executable, PACKAGES, repr(tuple(sys.flags)), " ".join(options).strip(), os.getcwd())
-    return frames.join(*map(os.fsencode, texts), *frames.counted(words), *environ)
+    return b"\0".join([*map(os.fsencode, texts), *frames.counted(words), *environ])
 
 
 def send_body(connection: _socket.socket, words: list[str], environ: list[bytes], fds: list[int]) -> None:
@@ -235,7 +236,7 @@ def send_body(connection: _socket.socket, words: list[str], environ: list[bytes]
     mask = os.umask(0o077)
     os.umask(mask)
     texts = (repr(tuple(sys.flags)), str(mask), os.getcwd(), sys.argv[0])
-    body = frames.join(*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ)
+    body = b"\0".join([*map(os.fsencode, texts), *frames.counted(words), *frames.counted(sys.path), *environ])
     size = len(body).to_bytes(4, "big")
     rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
     sent = connection.sendmsg([size, body], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]) - len(size)

@@ -119,7 +119,6 @@ def _request(what: bytes, *, to_the_end: bool = False) -> dict[str, Any]:
 
 PAUSE = 1.0
 """Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
-_NOT_PRIVATE = "{}: not a private folder of this user; remove it, or make it mode 700"
 BOOT = "from hookline.processes.service.server import main; main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
@@ -147,49 +146,40 @@ def start(entry: str, *, now: bool = False) -> bool:
     return True
 
 
-def make_folder() -> str:
-    """The folder of the user's sockets, made if need be; an error if another user was there first."""
-    folder = address.folder()
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        if not address.is_private(folder):
-            raise PermissionError(_NOT_PRIVATE.format(folder)) from None
-    return folder
-
-
 def _open_folder() -> int:
-    """The folder itself: a process that may write beside it can replace it after it was looked at."""
-    folder = make_folder()
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if not address.is_ours_alone(os.fstat(fd)):
+    """The folder of the user's sockets, made if need be; an error if another user was there first.
+
+    It is the folder itself: a process that may write beside it can replace it after it was looked at.
+    """
+    folder = address.folder()
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    if address.is_private(folder):
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if address.is_ours_alone(os.fstat(fd)):
+            return fd
         os.close(fd)
-        raise PermissionError(_NOT_PRIVATE.format(folder))
-    return fd
+    raise PermissionError(f"{folder}: not a private folder of this user; remove it, or make it mode 700")
 
 
-def take_lock(name: str) -> int | None:
+def take_lock(service: str) -> int | None:
     """The open lock file of a service, locked; None while another process holds it."""
-    folder = _open_folder()
+    name, folder = f"{service}.lock", _open_folder()
     try:
-        return _take_lock(f"{name}.lock", folder)
+        while True:
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=folder)):  # else a service has just removed it
+                    return fd
+            except BlockingIOError:
+                os.close(fd)
+                return None
+            except FileNotFoundError:
+                pass
+            os.close(fd)
     finally:
         os.close(folder)
-
-
-def _take_lock(name: str, folder: int) -> int | None:
-    while True:
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=folder)):  # else a service has just removed it
-                return fd
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        except FileNotFoundError:
-            pass
-        os.close(fd)
 
 
 def _launch(name: str, lock: int, entry: str) -> None:

@@ -21,8 +21,6 @@ ACCEPTED, STARTED, ENDED, DECLINED, RESULT = b"a", b"s", b"e", b"n", b"j"
 """Kinds of frames: a worker has been asked (its pid) · the event's process runs (its pid) · how it ended · no, and why
 · the JSON answer to a control request."""
 FRAME = 5
-ASKED = 512
-"""Bytes in which the service tells a worker what was asked."""
 
 
 class FrameError(Exception):
@@ -69,13 +67,8 @@ def exactly(connection: _socket.socket, size: int) -> bytes:
     return data
 
 
-def join(*fields: bytes) -> bytes:
-    """Fields without a NUL, as paths, arguments and variables are."""
-    return b"\0".join(fields)
-
-
 def counted(texts: list[str]) -> list[bytes]:
-    """A list of texts as fields: how many, and each."""
+    """A list of texts as fields, which are joined by NULs: how many, and each."""
     return [str(len(texts)).encode(), *map(os.fsencode, texts)]
 
 

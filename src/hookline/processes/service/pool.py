@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -74,12 +75,6 @@ class Route:
         return self.executable, self.home, self.flags, self.startup
 
     @property
-    def asked(self) -> bytes:
-        """The words, always as many bytes; none if they are too many."""
-        words = frames.join(*map(os.fsencode, self.words))
-        return (words if len(words) < frames.ASKED else b"").ljust(frames.ASKED, b"\0")
-
-    @property
     def hook_set(self) -> str:
         """What people would call it: a hook file, a project's settings, a guard and its arguments."""
         words = iter(self.words[1:])
@@ -92,15 +87,13 @@ class Route:
         return f"settings of {self.cwd}"
 
 
+@dataclass
 class Tally:
     """How many events a hook set has had, and how long they took."""
 
-    events: int
-    failed: int
-
-    def __init__(self) -> None:
-        self.events = self.failed = 0
-        self.durations: deque[float] = deque(maxlen=REMEMBERED)
+    events: int = 0
+    failed: int = 0
+    durations: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     def add(self, milliseconds: float, code: int) -> None:
         self.events += 1
@@ -131,7 +124,7 @@ class WorkerHandle(ForkServer):
         try:
             # Said first: once the connection is handed over, the worker's frames may come at any moment.
             connection.send(frames.frame(frames.ACCEPTED, self.process.pid.to_bytes(4, "big")))
-            self.send(number.to_bytes(8, "big") + route.asked, (connection.fileno(),))
+            self.send(number.to_bytes(8, "big"), (connection.fileno(),))
         except OSError:
             return False
         self.running[number] = route.hook_set

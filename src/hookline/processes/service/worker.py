@@ -43,13 +43,11 @@ class Worker(template.Template):
 
     def __init__(self, service: _socket.socket) -> None:
         super().__init__(service)
-        self.asked: list[str] = []
-        self.slots: int = client.buffer("slots")
+        self.slots: int = client.nameless_file()
 
     def taken(self, data: bytes, fds: list[int]) -> WorkerEvent:
-        self.asked = rehearsable(data[8:])
         self.poll.register(fds[0], 0)
-        return WorkerEvent(data[:8], fds)
+        return WorkerEvent(data, fds)
 
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
         super().heard(kind, pid, data, fds)
@@ -126,7 +124,7 @@ def main(entry: str, fd: int) -> None:
     worker.announce(loaded_files())
     worker.serve()
     try:
-        Spare(worker, worker.slots, resident.main).serve(worker.asked)
+        Spare(worker, worker.slots, resident.main).serve()
     finally:
         os._exit(70)
 
@@ -167,27 +165,26 @@ class Spare:
         self.slot: int = -1
         self.answered: int = 0
 
-    def serve(self, asked: list[str]) -> NoReturn:
-        """Answer events until one leaves something behind; what was asked last is rehearsed before the first."""
+    def serve(self) -> NoReturn:
+        """Answer events until one leaves something behind."""
         for number in (signal.SIGTERM, signal.SIGHUP):  # as in a newly started Python
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if not self._acquire_idle_slot():
             os._exit(0)  # others have come back meanwhile
-        self._get_ready(asked)
+        self._get_ready()
         while True:
-            message, fds = self.worker.next_request(8 + frames.ASKED, 1)
+            message, fds = self.worker.next_request(8, 1)
             fcntl.lockf(self.slots, fcntl.LOCK_UN, 1, self.slot)  # it does not wait any more
             if not self.answered:
                 os.setpgid(0, 0)
-            self.worker.note(template.TAKEN, message.rstrip(b"\0").ljust(8, b"\0"), fds[0])
+            self.worker.note(template.TAKEN, message, fds[0])
             self.answer(_socket.socket(fileno=fds[0]))
             self.answered += 1
             _forget()
 
-    def _get_ready(self, asked: list[str]) -> None:
-        first = asked or REHEARSALS[0]
-        for words in (first, *(each for each in REHEARSALS if each[:2] != first[:2])):
+    def _get_ready(self) -> None:
+        for words in REHEARSALS:
             if template.is_waiting(self.worker.requests, SETTLE):
                 break
             rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
@@ -285,12 +282,6 @@ def is_pure(words: list[str]) -> bool:
     return words[:1] == ["guard"] and words[1:2] != [] and words[1] in PURE_GUARDS and "--lines" not in words
 
 
-def rehearsable(asked: bytes) -> list[str]:
-    """The words of a command, if running it once more changes nothing; else nothing."""
-    words = os.fsdecode(asked.rstrip(b"\0")).split("\0")
-    return words if is_pure(words) else []
-
-
 def rehearse(run: event_process.Run, *commands: list[str]) -> None:
     """Answer events of our own, sent as a client sends them: the first real one finds everything in place.
 
@@ -299,8 +290,7 @@ def rehearse(run: event_process.Run, *commands: list[str]) -> None:
     environ, streams = dict(os.environb), (sys.stdin, sys.stdout, sys.stderr)
     pretended = environ | {b"HOOKLINE_REHEARSAL_%d" % number: b"." * 60 for number in range(PADDING)}
     for words in commands:
-        fds = [client.buffer("rehearsal") for _ in range(3)]
-        client.write_all(fds[0], EVENT)
+        fds = [client.nameless_file(data) for data in (EVENT, b"", b"")]
         os.lseek(fds[0], 0, os.SEEK_SET)
         ours, theirs = _socket.socketpair()
         client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import msgspec
 
-from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup, write_file
+from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
+from hookline.processes.service.client import nameless_file
 from hookline.processes.spawn import BY_SHELL, Child, Pipes, ProcessSpec, entries_of, in_bytes, spawn
 from hookline.processes.tree import MARKER
 
@@ -118,7 +119,7 @@ class WarmParent(ForkServer):
         pipes = Pipes()
         go, theirs = socket.socketpair()
         go.setblocking(False)  # noqa: FBT003 - the socket's own signature
-        order = write_file(_order(spec, planned))
+        order = nameless_file(_order(spec, planned))
         try:
             try:
                 self.send(b".", (*pipes.theirs, theirs.fileno(), order))
