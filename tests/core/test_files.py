@@ -22,8 +22,7 @@ from hookline.guards.sandboxing import call_file, note_policy
 from hookline.hosts.install.entries import mark_handled
 from hookline.hosts.install.survey import Proof, note_proof
 from hookline.hosts.table import find
-from hookline.records.audit.chain import Link
-from hookline.records.audit.verification import FileAnchor
+from hookline.records.audit.chain import FileAnchor, Link
 from hookline.sandbox.policy import Policy
 from hookline.settings.trust.store import Trust
 from hookline.testing import bash
@@ -98,7 +97,7 @@ def make_state(folder: Path) -> None:
     MachineRegistry(folder / "hub" / "machines")
     machine = Machine(folder / "fleet")
     machine.enrol(Enrolment(machine="m", name="m", hub="nats://hub", team="k"), "seed")
-    machine.contact.heard()
+    machine.heard()
     manifest = Manifest(format=1, version=1, created="now", message="", files={})
     machine.stage(Bundle(manifest, {"hooks.py": b"", "more/x.py": b""}, "digest", b"manifest", b"signature"))
 

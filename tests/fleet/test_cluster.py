@@ -79,7 +79,7 @@ async def test_a_fleet_on_a_cluster_of_ones_own(
             await until(lambda: version_of(machine) == 1)
             hub.admin.revoke("laptop")
             await cluster.reload()
-            await until(lambda: "was revoked" in machine.contact.trouble())
+            await until(lambda: "was revoked" in machine.trouble())
         monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
         with pytest.raises(FleetError):
             await talking(machine)

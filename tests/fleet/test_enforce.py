@@ -47,7 +47,7 @@ def enrolled(folder: Path, *, stale_hours: float = 0.0, when_stale: Stale = "kee
         when_stale=when_stale,
     )  # fmt: skip
     machine.enrol(enrolment, "SU")
-    machine.contact.heard()
+    machine.heard()
     return machine
 
 
@@ -217,7 +217,7 @@ async def test_a_stale_policy_does_what_was_set(tmp_path: Path, when_stale: Stal
     os.utime(tmp_path / "contact", (0, 0))
 
     assert (await decided(machine, READ))[0] == decision
-    machine.contact.heard()
+    machine.heard()
     assert (await decided(machine, READ))[0] == "pass"
 
 

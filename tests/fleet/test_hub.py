@@ -252,12 +252,12 @@ async def test_a_revoked_machine_is_cut_off(hub: Hub, tmp_path: Path, monkeypatc
         log.append([{"event": "PreToolUse"}])
         await until(lambda: hub.folder.ledger.mirror(name).last.seq == 1)
         hub.admin.revoke("laptop")
-        await until(lambda: "was revoked" in machine.contact.trouble())
+        await until(lambda: "was revoked" in machine.trouble())
         log.append([{"event": "PreToolUse"}])
         with pytest.raises(Exception, match=r"closed|reconnect|timeout"):
             await leaf.send(log.path)
 
-    assert "run `hookline fleet leave`, then join with a new token" in machine.contact.trouble()
+    assert "run `hookline fleet leave`, then join with a new token" in machine.trouble()
     assert hub.folder.ledger.mirror(name).last.seq == 1
     monkeypatch.setattr(connection, "IMPATIENCE", 2.0)
     with pytest.raises(FleetError, match=r"does not let this machine in|cannot connect to the hub"):
@@ -410,7 +410,7 @@ def test_a_full_disk_on_a_machine_keeps_the_policy_in_force(tmp_path: Path) -> N
         except CannotWrite as problem:
             print(problem)
         print(machine.current().version, machine.verified_policy()[0])
-        machine.contact.heard()
+        machine.heard()
         filler.unlink()
         put_in_force(machine, {"hooks.py": POLICY, "big": b"y" * 100_000}, version=2)
         print(machine.current().version, machine.verified_policy()[0])

@@ -14,7 +14,6 @@ from hookline import Hooks, Reply, deny
 from hookline.core.engine.verdict import Status
 from hookline.errors import HookFailed
 from hookline.events import PreToolUse
-from hookline.runners import function as module
 from hookline.runners.function import ThreadedCall, Threads
 
 BASH = PreToolUse(tool_name="Bash")
@@ -101,25 +100,29 @@ async def test_a_def_that_outlives_its_time_is_abandoned_and_counted(caplog: pyt
     assert asked == [(True, "timeout")]
 
 
-async def test_threads_are_reused_and_bounded() -> None:
-    """A hundred calls need no more threads than there may be; a waiting one is not begun if nobody waits for it."""
-    threads, names, gate = Threads(most=2), [], threading.Event()
+async def test_threads_are_bounded() -> None:
+    """Of a hundred calls no more run at once than there may; a waiting one is not begun if nobody waits for it."""
+    threads, begun, gate = Threads(most=2), [], threading.Event()
+    lock, at_once = threading.Lock(), [0]
 
     def work() -> None:
-        names.append(threading.get_ident())
+        with lock:
+            at_once.append(at_once[-1] + 1)
+        time.sleep(0.001)
+        with lock:
+            at_once.append(at_once[-1] - 1)
 
     await asyncio.gather(*(threads.call(work) for _ in range(100)))
-    assert len(set(names)) <= 2
+    assert max(at_once) <= 2
     busy = [asyncio.create_task(threads.call(lambda: gate.wait(20))) for _ in range(2)]
-    waiting = asyncio.create_task(threads.call(lambda: names.append(-1)))
+    waiting = asyncio.create_task(threads.call(lambda: begun.append(1)))
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait([waiting])
     gate.set()
     await asyncio.gather(*busy)
-    threads.close()
     await asyncio.to_thread(until, lambda: not ours())
-    assert -1 not in names
+    assert begun == []
     assert threads.abandoned == 0
 
 
@@ -140,35 +143,16 @@ async def test_an_abandoned_thread_makes_room_for_another() -> None:
     assert threads.abandoned == 1
     gate.set()
     await asyncio.to_thread(until, lambda: threads.abandoned == 0)
-    threads.close()
     await asyncio.to_thread(until, lambda: not ours())
 
 
-async def test_idle_threads_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_threads_without_a_call_end_by_themselves() -> None:
     """And new ones are started when they are needed again."""
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.01)
     threads = Threads()
 
     assert await threads.call(lambda: 1) == 1
     await asyncio.to_thread(until, lambda: not ours())
     assert await threads.call(lambda: 2) == 2
-    threads.close()
-    await asyncio.to_thread(until, lambda: not ours())
-
-
-async def test_a_thread_that_a_call_was_promised_to_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between being counted and being queued there is a moment; no thread leaves in it."""
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.01)
-    threads = Threads()
-    with threads._lock:
-        threads._waiting += 1
-        threads._hire()
-    await asyncio.sleep(0.05)
-
-    assert len(ours()) == 1
-    call = ThreadedCall(lambda: "served", asyncio.get_running_loop())
-    threads._jobs.put(call)
-    assert await asyncio.wait_for(call.result, 10) == "served"
     await asyncio.to_thread(until, lambda: not ours())
 
 
@@ -177,8 +161,6 @@ async def test_when_the_system_gives_no_thread_a_call_waits_for_one_of_ours(
 ) -> None:
     """It is said in the log; the hook's own time bounds the waiting."""
     threads = Threads()
-    await threads.call(lambda: None)
-    await asyncio.to_thread(until, lambda: threads._idle == 1)
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -195,7 +177,6 @@ async def test_when_the_system_gives_no_thread_a_call_waits_for_one_of_ours(
 
     assert await asyncio.wait_for(waiting, 10) == "served"
     assert "no further thread for function hooks" in caplog.text
-    threads.close()
     await asyncio.to_thread(until, lambda: not ours())
 
 
@@ -210,7 +191,6 @@ async def test_exceptions_come_home() -> None:
         await threads.call(lambda: raises(KeyError("x")))
     with pytest.raises(HookFailed, match="raised StopIteration: odd"):
         await threads.call(lambda: raises(StopIteration("odd")))
-    threads.close()
 
 
 def test_an_answer_after_the_loop_was_closed_is_dropped(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,12 +21,13 @@ import msgspec
 from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet.ledger import Rollout
+from hookline.records.audit.chain import Link, link_of
 
 with extra("a fleet", "fleet"):
     from nats.aio.client import Client
     from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
-    from nats.js.errors import KeyNotFoundError, NoStreamResponseError, ServiceUnavailableError
+    from nats.js.errors import KeyNotFoundError, NoStreamResponseError, NotFoundError, ServiceUnavailableError
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 
@@ -73,6 +74,16 @@ async def read_rollout(js: JetStreamContext) -> Rollout | None:
     except KeyNotFoundError:
         return None
     return msgspec.json.decode(entry.value or b"", type=Rollout)
+
+
+async def last_block(js: JetStreamContext, machine: str) -> tuple[Link, int]:
+    """Where a machine's last audit block ends, and its place in the stream; 0 if the stream has none."""
+    try:
+        last = await js.get_last_msg(AUDIT_STREAM, audit_of(machine), direct=True)
+    except NotFoundError:
+        return Link(), 0
+    lines = (last.data or b"").splitlines(keepends=True)
+    return (link_of(lines[-1]) if lines else None) or Link(), last.seq or 0
 
 
 async def connect(

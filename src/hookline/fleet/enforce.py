@@ -62,28 +62,12 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
         return (_gate("fleet.policy", lambda event: deny(why)),)
 
 
-class PolicyInForce:
-    """The policy's hooks at each event: read again when the machine's files have changed or the policy gets stale."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._state: object = None
-        self._hooks: tuple[Hook, ...] = ()
-
-    def __call__(self) -> tuple[Hook, ...]:
-        """The same tuple as before, unless something has changed."""
-        state = (self._machine.policy_state(), _is_stale(self._machine))
-        if state != self._state:
-            self._state, self._hooks = state, policy_hooks(self._machine)
-        return self._hooks
-
-
 def govern(hooks: Hooks, machine: Machine | None = None) -> Hooks:
     """A set of hooks under the fleet: its policy beside them, in a set of its own, and its audit log behind both."""
     machine = machine or Machine()
     if not machine.enrolled:
         return hooks
-    governed = GovernedHooks(hooks, PolicyInForce(machine))
+    governed = GovernedHooks(hooks, machine)
     if log := _audit_log(machine):
         governed.observe(log, inline=True)
     return governed
@@ -145,7 +129,7 @@ def _is_stale(machine: Machine) -> bool:
         said = machine.enrolment()
     except FleetError:  # the policy cannot be used at all then
         return False
-    return bool(said.stale_hours) and said.when_stale != "keep" and machine.contact.hours_silent() > said.stale_hours
+    return bool(said.stale_hours) and said.when_stale != "keep" and machine.hours_silent() > said.stale_hours
 
 
 def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
@@ -170,17 +154,17 @@ def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:
 
 
 class GovernedHooks(Hooks):
-    """The user's set `own` under the hooks that `policy` gives, which is asked at every event.
+    """The user's set `own` under the machine's policy, which is read again when its files change or it gets stale.
 
     The stricter answer counts, and neither set can reach the other: whatever the user's file does to its own (it only
     evaluates, it lifts questions, it is switched off, it is a class of its own), the team's is asked about the same
     event. Hooks that are added go to the user's set; observers see the merged verdicts, and what both sets' hooks do.
     """
 
-    def __init__(self, own: Hooks, policy: Callable[[], tuple[Hook, ...]]) -> None:
+    def __init__(self, own: Hooks, machine: Machine) -> None:
         self.own = own
-        self._wanted = policy
-        self._team: tuple[tuple[Hook, ...], Hooks] | None = None
+        self._machine = machine
+        self._team: tuple[object, Hooks] | None = None
         self._replaced: list[Hooks] = []
         services = own.services
         super().__init__(project_dir=own.engine.project_dir)
@@ -210,8 +194,9 @@ class GovernedHooks(Hooks):
     @property
     def policy(self) -> Hooks:
         """The team's set, as it is now; made of nothing that the user's file can set."""
-        wanted = self._wanted()
-        if self._team is None or self._team[0] is not wanted:
+        state = (self._machine.policy_state(), _is_stale(self._machine))
+        if self._team is None or self._team[0] != state:
+            wanted = policy_hooks(self._machine)
             if self._team is not None:
                 self._replaced.append(self._team[1])
             project = "" if self.settings is None else self.own.engine.project_dir
@@ -219,7 +204,7 @@ class GovernedHooks(Hooks):
             made.engine.enabled = True  # whatever the environment says
             if wanted:
                 made.add(*wanted)
-            self._team = wanted, self._attach(made)
+            self._team = state, self._attach(made)
         return self._team[1]
 
     @property

@@ -23,7 +23,7 @@ from hookline.fleet import connection as wire
 from hookline.fleet.administrator import Administrator, HubAddress, HubFolder
 from hookline.fleet.ledger import MOST_STATUS, Status, read_status
 from hookline.fleet.members import signed_by
-from hookline.records.audit.chain import link_of
+from hookline.records.audit.chain import Link
 
 with extra("a fleet", "fleet"):
     from nats.errors import Error as NatsError
@@ -252,12 +252,9 @@ class Mirroring:
         """The machines whose last acknowledged block is not at the end of their mirror, nor anywhere in it."""
         found = []
         for machine in self._folder.registry.members():
-            with contextlib.suppress(NotFoundError):
-                last = await self._js().get_last_msg(wire.AUDIT_STREAM, f"{wire.AUDIT}.{machine}", direct=True)
-                lines = (last.data or b"").splitlines(keepends=True)
-                ends = link_of(lines[-1]) if lines else None
-                if (last.seq or 0) < start and ends is not None and not self._folder.ledger.mirror(machine).holds(ends):
-                    found.append(machine)
+            ends, place = await wire.last_block(self._js(), machine)
+            if place < start and ends != Link() and not self._folder.ledger.mirror(machine).holds(ends):
+                found.append(machine)
         return found
 
     async def take(self, message: Any) -> None:

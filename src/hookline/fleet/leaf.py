@@ -32,7 +32,6 @@ with extra("a fleet", "fleet"):
     from nats.aio.client import Client
     from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
-    from nats.js.errors import NotFoundError
 
 log: logging.Logger = logging.getLogger("hookline.fleet")
 POLL_SECONDS = 0.5
@@ -64,7 +63,7 @@ async def join(
     found = _checked_answer(answer, team, key)
     enrolment = Enrolment(machine=found, name=ask["name"], hub=url, team=team, audit=audit, **settings)
     machine.enrol(enrolment, key.seed)
-    machine.contact.heard()
+    machine.heard()
     return enrolment
 
 
@@ -136,7 +135,7 @@ class Leaf:
 
         self._client = client = await wire.connect(
             self.enrolment.hub, seed=self.machine.seed_path, inbox=wire.inbox_of(me), name=me, patient=True,
-            reconnected_cb=on_back, on_problem=self.machine.contact.note_trouble, closed_cb=on_closed,
+            reconnected_cb=on_back, on_problem=self.machine.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
         self._cursor = None
         loops = [self._policy_loop(), self._audit_loop(), status_loop(), closed.wait()]
@@ -175,7 +174,7 @@ class Leaf:
         """
         reader, subject = LogReader(log_path), wire.audit_of(self.enrolment.machine)
         if self._cursor is None:
-            self._sent, self._sequence = await self._hub_position(subject)
+            self._sent, self._sequence = await wire.last_block(self._js, self.enrolment.machine)
             self._cursor = await asyncio.to_thread(reader.find, self._sent) or Cursor()
         sent = 0  # a week offline does not lie in memory at once
         few = islice(reader.batches(self._cursor, most_bytes=MOST_BYTES, most_lines=MOST_LINES), 16)
@@ -189,24 +188,16 @@ class Leaf:
             }
             ack = await self._js.publish(subject, block.data, timeout=10, stream=wire.AUDIT_STREAM, headers=headers)
             self._sequence, self._cursor, self._sent = ack.seq, block.cursor, last
-            self.machine.contact.heard()
+            self.machine.heard()
             sent += 1
         return sent
-
-    async def _hub_position(self, subject: str) -> tuple[Link, int]:
-        try:
-            last = await self._js.get_last_msg(wire.AUDIT_STREAM, subject, direct=True)
-        except NotFoundError:
-            return Link(), 0
-        line = (last.data or b"").splitlines(keepends=True)[-1:]
-        return (link_of(line[0]) if line else None) or Link(), last.seq or 0
 
     async def _policy_loop(self) -> None:
         while True:
             self._changed.clear()
             try:
                 await self.follow_policy()
-                self.machine.contact.heard()
+                self.machine.heard()
             except Exception as problem:  # noqa: BLE001 - the policy in force stays, and the hub is told why
                 log.warning("the policy cannot be brought up to date: %s", problem)
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):

@@ -17,10 +17,9 @@ from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
 from hookline.fleet.members import Member, TeamKey, vkey_of, witness_name
-from hookline.records.audit.chain import Link, follow, link_of
+from hookline.records.audit.chain import Head, Link, follow, lines_of, link_of
 from hookline.records.audit.checkpoint import LogTree, TreeHead, signature_line, verified_note
 from hookline.records.audit.log_file import append_durably, last_line, last_line_in
-from hookline.records.audit.verification import Head, lines_of, write_head
 
 _MOST_ASIDE = 100
 _AT_ONCE = 10  # so many records may still name the policy before: they were judged while another one came
@@ -79,7 +78,7 @@ class Mirror:
         self._last = self._hashes = None  # should writing fail half-way, the torn end is cut off before the next block
         with locked(self.path.with_name(self.path.name + ".head")) as head:
             append_durably(self.path, b"".join(fresh))
-            write_head(head, Head().at(last), None)
+            Head().at(last).write(head, None)
         self._last = last
         return found
 

@@ -58,7 +58,6 @@ class Machine:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder: Path = folder or state_folder() / "fleet"
         self.seed_path: Path = self.folder / "machine.seed"
-        self.contact: Contact = Contact(self.folder)
 
     @property
     def enrolled(self) -> bool:
@@ -174,32 +173,28 @@ class Machine:
             raise FleetError(f"{folder}: holds version {manifest.version}, and version {current.version} is in force")
         return folder, _checked_files(folder, manifest)
 
-
-class Contact:
-    """The machine and its hub: who keeps the connection, when the hub was heard, and what is in the way."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    # -- the connection to the hub: who keeps it, when the hub was heard, what is in the way ---------------------------
 
     def heard(self) -> None:
-        (self._folder / "contact").touch(0o600)
-        (self._folder / "trouble").unlink(missing_ok=True)
+        """Note that the hub was heard."""
+        (self.folder / "contact").touch(0o600)
+        (self.folder / "trouble").unlink(missing_ok=True)
 
     def note_trouble(self, text: str) -> None:
         """Keep why the hub cannot be reached, for `hookline fleet status`."""
         with contextlib.suppress(OSError):  # a full disk does not keep it from trying
-            write_atomically(self._folder / "trouble", text.encode())
+            write_atomically(self.folder / "trouble", text.encode())
 
     def trouble(self) -> str:
         try:
-            return (self._folder / "trouble").read_text("utf-8", "replace")
+            return (self.folder / "trouble").read_text("utf-8", "replace")
         except OSError:
             return ""
 
     def hours_silent(self) -> float:
         """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""
         try:
-            last = (self._folder / "contact").stat().st_mtime
+            last = (self.folder / "contact").stat().st_mtime
         except OSError:
             return float("inf")
         hours = (time.time() - last) / 3600
@@ -207,14 +202,14 @@ class Contact:
 
     def connecting(self) -> int | None:
         """Take the place of the one process that keeps the connection; `None` if another has it."""
-        lock = try_lock(self._folder / "leaf.lock")
+        lock = try_lock(self.folder / "leaf.lock")
         if lock is not None:
             os.ftruncate(lock, 0)
             os.pwrite(lock, str(os.getpid()).encode(), 0)
         return lock
 
     def connected_by(self) -> int | None:
-        path = self._folder / "leaf.lock"
+        path = self.folder / "leaf.lock"
         lock = try_lock(path)
         if lock is not None:
             os.close(lock)

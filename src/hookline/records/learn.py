@@ -17,25 +17,8 @@ from hookline.core.paths import absolute, inside
 from hookline.core.shell import SimpleCommand
 from hookline.core.shell.targets import join
 from hookline.events import PreToolUse
+from hookline.guards import learned_words as grammar
 from hookline.guards.learned import CommandRule, LearnedPolicy, ToolRule, run_of, shows, written
-from hookline.guards.learned_words import (
-    ID,
-    NAME,
-    NUMBER,
-    PATH,
-    SCRIPT,
-    SCRIPTS,
-    TEXT,
-    URL,
-    head_of,
-    is_prose,
-    is_spelt_out,
-    kind_of,
-    known_parts,
-    origin_of,
-    positions,
-    whole,
-)
 from hookline.guards.permissions import decide
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.permissions.rules import Rules
@@ -151,7 +134,7 @@ def _rows(calls: Iterable[Evidence]) -> Iterator[Row]:
     for call in calls:
         days[str(call.given.get("command")), call.cwd].append(call.day)
     for (line, cwd), seen in days.items():
-        for part, bases in known_parts(line):
+        for part, bases in grammar.known_parts(line):
             yield part, [join(cwd, base) for base in bases], len(seen), max(seen)
 
 
@@ -163,7 +146,7 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
     for part, bases, number, _ in rows:
         if part.unknown or not shows(part, bases, anywhere) or shows(part, bases, folders):
             continue
-        words = [word for word in part.words[1:] if kind_of(word) is PATH]
+        words = [word for word in part.words[1:] if grammar.kind_of(word) is grammar.PATH]
         places = (path for word in words for path in _places(word, bases, folders))
         for path in (path for path in places if not inside(path, folders.cwd)):
             files[path] += number
@@ -223,13 +206,13 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
     wholes: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         part = row[0]
-        words = head_of(part)
-        unknown = (word.option for word in positions(part, len(words)) if word.is_unknown)
+        words = grammar.head_of(part)
+        unknown = (word.option for word in grammar.positions(part, len(words)) if word.is_unknown)
         if (
             part.stdin is not None
             or not part.words
-            or not is_spelt_out(part)
-            or not all(is_prose(" ".join(words), option) for option in unknown)
+            or not grammar.is_spelt_out(part)
+            or not all(grammar.is_prose(" ".join(words), option) for option in unknown)
         ):
             continue
         head = run_of(words, row[1], folders)
@@ -238,7 +221,7 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder below the project
     for head, found in sorted(heads.items()):
         seen = sum(row[2] for row in found)
-        varied = len({head_of(row[0])[1] for row in found}) if head.endswith("/") else seen
+        varied = len({grammar.head_of(row[0])[1] for row in found}) if head.endswith("/") else seen
         if min(seen, varied) >= least:
             yield _generalised(head, found, seen, folders, least)
     for name, found in sorted(wholes.items()):
@@ -249,10 +232,10 @@ def _exact(name: str, rows: Sequence[Row], folders: WorkingFolders, least: int) 
     """A rule for the whole commands that were seen `least` times."""
     counted: Counter[str] = Counter()
     for part, _, number, _ in rows:
-        counted[whole(part)] += number
+        counted[grammar.whole(part)] += number
     exact = tuple(sorted(text for text, number in counted.items() if number >= least))
     if 0 < len(exact) <= MOST_EXACT:
-        kept = [row for row in rows if whole(row[0]) in exact]
+        kept = [row for row in rows if grammar.whole(row[0]) in exact]
         seen, last = sum(row[2] for row in kept), max(row[3] for row in kept)
         yield CommandRule(name, at=_ran_in(kept, folders, least), exact=exact, seen=seen, last=last)
 
@@ -265,17 +248,17 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
     paths: defaultdict[str, set[str]] = defaultdict(set)
     valued: set[str] = set()
     for part, bases, number, _ in rows:
-        for word in positions(part, start, flags):
-            is_path = kind_of(word.text) is PATH and word.text != os.devnull
+        for word in grammar.positions(part, start, flags):
+            is_path = grammar.kind_of(word.text) is grammar.PATH and word.text != os.devnull
             for where in _places(word.text, bases, folders) if is_path else ():
                 paths[_top(where, folders)].add(where)
-            valued |= {f"{word.option} {PATH}"} if is_path and word.option else set()
+            valued |= {f"{word.option} {grammar.PATH}"} if is_path and word.option else set()
             if not is_path or _inside(word.text, bases, folders):
                 counted[word.option][word.text] += number
     found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
     found = _widened(found, head, folders, least)
     for words in counted.values():
-        for text in [text for text in words if kind_of(text) is PATH]:
+        for text in [text for text in words if grammar.kind_of(text) is grammar.PATH]:
             if _top(absolute(text, folders.cwd, folders.home), folders) in found:
                 del words[text]  # its folder says so already
     named = [*valued, *(text for option, words in counted.items() for text in _named(head, option, words, least))]
@@ -301,24 +284,24 @@ def _widened(found: list[str], head: str, folders: WorkingFolders, least: int) -
 def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[str]:
     """What a rule names of the words that follow an option, or none: the words themselves, or their kind."""
     prefix = f"{option} " if option else ""
-    if option and is_prose(head, option):
-        yield f"{prefix}{TEXT}"
+    if option and grammar.is_prose(head, option):
+        yield f"{prefix}{grammar.TEXT}"
         return
     kinds: defaultdict[str | None, list[str]] = defaultdict(list)
     for text in words:
-        kinds["option" if text.startswith("-") and not option else kind_of(text, head)].append(text)
+        kinds["option" if text.startswith("-") and not option else grammar.kind_of(text, head)].append(text)
     for kind, texts in kinds.items():
-        if head in SCRIPTS and kind in (None, NAME):
+        if head in grammar.SCRIPTS and kind in (None, grammar.NAME):
             yield from (text for text in texts if not text and not option)  # `sed -i ''`
             continue
-        if kind == URL:
+        if kind == grammar.URL:
             origins: Counter[str] = Counter()
             for text in texts:
-                origins[origin_of(text)] += words[text]
+                origins[grammar.origin_of(text)] += words[text]
             yield from (origin for origin, number in origins.items() if number >= least)
             continue
-        varies = kind == ID or (kind == NAME and option and option not in _OUTPUT)
-        if kind in (NUMBER, SCRIPT) or (varies and len(texts) >= least):
+        varies = kind == grammar.ID or (kind == grammar.NAME and option and option not in _OUTPUT)
+        if kind in (grammar.NUMBER, grammar.SCRIPT) or (varies and len(texts) >= least):
             yield f"{prefix}{kind}"
             continue
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)
@@ -395,7 +378,7 @@ def _main_argument(call: Evidence, folders: WorkingFolders) -> tuple[str, str]:
 def _hosts(calls: Iterable[Evidence], least: int) -> tuple[str, ...]:
     counted: Counter[str] = Counter()
     for call in calls:
-        texts = [word for part, _ in known_parts(str(call.given.get("command", ""))) for word in part.words]
+        texts = [word for part, _ in grammar.known_parts(str(call.given.get("command", ""))) for word in part.words]
         hosts = {domain_of(text) for text in (*texts, str(call.given.get("url", ""))) if "://" in text}
         counted.update(host for host in hosts if host)
     return tuple(sorted(host for host, number in counted.items() if number >= least))

@@ -78,9 +78,6 @@ class Histogram(msgspec.Struct):
         edges = [(f"{BOUNDS[edge] / 1000:g}", float(sum(self.buckets[: edge + 1]))) for edge in _EDGES]
         return [*edges, ("+Inf", float(self.count))]
 
-    def copy(self) -> Histogram:
-        return msgspec.structs.replace(self, buckets=list(self.buckets))
-
 
 class Latency(msgspec.Struct, frozen=True):
     """A histogram in five numbers, in milliseconds."""
@@ -112,7 +109,8 @@ class _Cell(msgspec.Struct):
     latency: Histogram = msgspec.field(default_factory=Histogram)
 
     def copy(self) -> _Cell:
-        return _Cell(self.counts.copy(), self.failures.copy(), self.latency.copy())
+        latency = msgspec.structs.replace(self.latency, buckets=list(self.latency.buckets))
+        return _Cell(self.counts.copy(), self.failures.copy(), latency)
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -186,14 +184,11 @@ class Metrics:
             whole.failures["any"] += 1
 
     def _cell(self, event: str, tool: str, hook: str) -> _Cell:
-        cell = self._cells.get((event, tool, hook))
-        if cell is not None:
-            return cell
         key = (event, tool, hook)
-        if len(self._cells) >= self._most:
+        if key not in self._cells and len(self._cells) >= self._most:
             self.overflow += 1
             key = (event, _OTHER, _OTHER if hook else "")
-        return self._cells.setdefault(key, _Cell())
+        return self._cells.get(key) or self._cells.setdefault(key, _Cell())
 
     def _time_tool(self, verdict: Verdict, event: Any, tool: str) -> None:
         name = event.event_name
@@ -256,7 +251,7 @@ class Metrics:
         """The raw tool timings as they are now: tool, calls, errors, times."""
         with self._lock:
             tools = sorted(self._tools.items())
-            return [(tool, c.counts["calls"], c.failures["errors"], c.latency.copy()) for tool, c in tools]
+            return [(tool, c.counts["calls"], c.failures["errors"], c.copy().latency) for tool, c in tools]
 
 
 def _word(reply: Reply) -> str:
@@ -348,9 +343,8 @@ class OpenTelemetry:
             "hookline.decision": str(verdict.decision), "hookline.blocked": verdict.blocked,
             "hookline.decided_by": verdict.decided_by, **_who(verdict),
         })  # fmt: skip
-        span = self._tracer.start_span(
-            f"hookline {event.event_name}", context=context, start_time=began, attributes=attributes
-        )
+        name = f"hookline {event.event_name}"
+        span = self._tracer.start_span(name, context=context, start_time=began, attributes=attributes)
         ended = self._hook_spans(verdict, span, began)
         if verdict.blocked:
             span.set_status(self._trace.StatusCode.ERROR, verdict.reason)
@@ -387,9 +381,8 @@ class OpenTelemetry:
                 "hookline.status": str(outcome.status), "hookline.decision": str(outcome.decision),
                 "process.exit.code": outcome.exit_code,
             })  # fmt: skip
-            span = self._tracer.start_span(
-                f"hook {outcome.hook}", context=context, start_time=began, attributes=attributes
-            )
+            name = f"hook {outcome.hook}"
+            span = self._tracer.start_span(name, context=context, start_time=began, attributes=attributes)
             mine = {**labels, "hookline.hook": outcome.hook}
             self._duration.record(outcome.ms / 1000, mine)
             if not outcome.ok:

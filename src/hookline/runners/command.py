@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -47,7 +46,6 @@ class CommandRunner:
         self.limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
         self._kept: list[object] = []
-        self.environments = Environments()
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult | Reply:
         """Run the command once; cancelling this ends everything it started."""
@@ -176,7 +174,7 @@ class _CommandRun:
         return ProcessSpec(
             argv=argv_of(self.action, self.ctx),
             cwd=self.event.cwd or None,
-            env=self.runner.environments.of(self.hook, self.event, self.ctx, env_file),
+            env=environment(self.action, self.event, self.ctx, env_file),
             stdin=dialect(self.action.dialect).encode_event(self.event) + b"\n",
         )
 
@@ -297,25 +295,6 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
     if not _INHERITED or _INHERITED[0][0] != raw:
         _INHERITED[:] = [(dict(raw), dict(env))]
     return _INHERITED[0][1]
-
-
-class Environments:
-    """The environment each hook had last, for as long as nothing it is made of has changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[object, ...], Mapping[str, str]]] = {}
-
-    def of(self, hook: Hook, event: Event, ctx: Context, env_file: Path | None) -> Mapping[str, str]:
-        """The environment of one run; the same object as last time if it is the same."""
-        action = hook.action
-        assert isinstance(action, Command)
-        may_export = spec_of(event).env_file
-        own = (action, event.session_id, project_dir(ctx), event.effort, may_export, env_file)
-        made_of = (inherited(ctx.env), *own)
-        known = self._known.get(hook.name)
-        if known is None or known[0] != made_of:
-            known = self._known[hook.name] = made_of, MappingProxyType(environment(action, event, ctx, env_file))
-        return known[1]
 
 
 def new_env_file() -> Path:

@@ -6,8 +6,8 @@ import asyncio
 import contextvars
 import inspect
 import logging
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from hookline.errors import HookFailed
 from hookline.events import Event
 
 log: logging.Logger = logging.getLogger("hookline.function")
-_IDLE_SECONDS = 5.0
+_IDLE_SECONDS = 1.0
 
 
 class FunctionRunner:
@@ -43,8 +43,7 @@ class FunctionRunner:
         return cast("Answer", answer)  # whether it is one, the engine finds out
 
     async def aclose(self) -> None:
-        """Let threads end; an abandoned one ends when its function returns."""
-        self._threads.close()
+        """Nothing is kept; what was abandoned ends when its function returns."""
         if self.abandoned:
             log.warning("%d function hook(s) still run in abandoned threads", self.abandoned)
 
@@ -57,19 +56,17 @@ class Threads:
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
-        self._jobs: queue.SimpleQueue[ThreadedCall | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._waiting = self._idle = self._all = 0
-        self._closed = False
+        self._waiting: deque[ThreadedCall] = deque()
+        self._lock = threading.Condition()
+        self._idle = self._all = 0
         self.abandoned: int = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """The function's result; cancelling this abandons the function, or forgets it if it has not begun."""
         call = ThreadedCall(function, asyncio.get_running_loop())
         with self._lock:
-            self._waiting += 1
+            self._waiting.append(call)
             self._hire()
-        self._jobs.put(call)
         try:
             return await call.result
         except asyncio.CancelledError:
@@ -81,8 +78,9 @@ class Threads:
             raise
 
     def _hire(self) -> None:
-        """Start a thread if a call waits that no idle one will take; the lock is held."""
-        if self._waiting <= self._idle or self._all >= self._most + self.abandoned:
+        """Wake a thread, or start one if a call waits that no idle one will take; the lock is held."""
+        self._lock.notify()
+        if len(self._waiting) <= self._idle or self._all >= self._most + self.abandoned:
             return
         try:
             threading.Thread(target=self._work, name="hookline-function", daemon=True).start()
@@ -90,43 +88,27 @@ class Threads:
             log.warning("no further thread for function hooks: %s", error)
             return
         self._all += 1
-        self._idle += 1
 
     def _work(self) -> None:
         while (call := self._next_call()) is not None:
-            if call.running:
-                call.run()
+            call.run()
             with self._lock:
-                self.abandoned -= call.running and call.left
+                self.abandoned -= call.left
                 call.running = False
-                self._idle += 1
-                if self._closed:
-                    self._jobs.put(None)
 
     def _next_call(self) -> ThreadedCall | None:
-        """The call that a thread takes, which runs unless it was given up on; `None` if the thread is to end."""
-        while True:
-            try:
-                call = self._jobs.get(timeout=_IDLE_SECONDS)
-            except queue.Empty:
-                call = None
-            with self._lock:
-                if call is not None:
-                    self._waiting -= 1
-                    call.running = not call.left
-                elif self._idle <= self._waiting and not self._closed:
-                    continue  # a call was promised to it
-                else:
-                    self._all -= 1
-                self._idle -= 1
-                return call
-
-    def close(self) -> None:
-        """End the threads that have nothing to do, and the others once they are done."""
+        """The call that a thread takes, unless it was given up on; `None` if the thread is to end."""
         with self._lock:
-            self._closed = True
-            for _ in range(self._idle):
-                self._jobs.put(None)
+            self._idle += 1
+            self._lock.wait_for(lambda: self._waiting, _IDLE_SECONDS)
+            self._idle -= 1
+            while self._waiting:
+                call = self._waiting.popleft()
+                if not call.left:
+                    call.running = True
+                    return call
+            self._all -= 1
+            return None
 
 
 class ThreadedCall:

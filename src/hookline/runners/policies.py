@@ -270,10 +270,6 @@ class RegoRunner:
             self._cache.forget(compiled)  # its interpreter is busy with a question that has been given up
             raise
 
-    async def aclose(self) -> None:
-        """Let threads end; an abandoned one ends with its evaluation."""
-        self._threads.close()
-
 
 def _reply(package: str, answer: Mapping[str, Any]) -> Reply:
     """What a package's answer means; the package is named in the reason."""

@@ -445,7 +445,7 @@ async def test_a_closed_log_opens_again(tmp_path: Path) -> None:
         log.close()
 
     assert len(lines(log.file.path)) == 3
-    assert log._batches._thread is None
+    assert log._thread is None
 
 
 def test_many_threads_may_tell_one_log(tmp_path: Path) -> None:
@@ -477,7 +477,7 @@ def test_a_slow_disk_makes_the_agent_wait_instead_of_filling_the_memory(
     log = AuditLog(tmp_path / "audit.jsonl", redact=str)
     for number in range(500):
         log(Verdict(bash(str(number)), NOTHING))
-        assert len(log._batches._waiting) <= 51
+        assert len(log._waiting) <= 51
     log.close()
 
     assert [line["input"]["command"] for line in lines(log.file.path)] == [str(n) for n in range(500)]

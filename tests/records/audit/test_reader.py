@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from hookline.cli.commands import audit
 from hookline.errors import HooklineError
 from hookline.fleet.leaf import MOST_LINES
-from hookline.records.audit.chain import link_of
+from hookline.records.audit.chain import MOST_LINE, link_of
 from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
-from hookline.records.audit.verification import MOST_LINE
 
 
 def numbers(data: bytes) -> list[int]:

@@ -175,16 +175,13 @@ def test_ranges_that_meet_cover_every_line_once(
         for n in lengths
     ]
     path.write_text("\n".join(lines) + ("\n" if ends else ""))
-    found, before = [], 0
-    for piece in pieces([path], size):
-        part = Range(piece.path, piece.start, piece.end)
-        found += [
-            (before + call.line, len(command_of(call)) if lengths[before + call.line - 1] else 0) for call in part
-        ]
-        before += part.lines
+    found = [
+        (call.line, len(command_of(call)) if lengths[call.line - 1] else 0)
+        for piece in pieces([path], size)
+        for call in Range(piece.path, piece.start, piece.end, before=piece.before)
+    ]
 
     assert found == list(enumerate(lengths, 1))
-    assert before == len(lengths)
 
 
 def test_a_result_beyond_the_range_still_counts(tmp_path: Path) -> None:
@@ -250,7 +247,7 @@ def test_a_line_that_is_too_long_is_passed_over_in_little_memory(tmp_path: Path)
 
 
 def test_a_line_longer_than_its_range_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges that lie within one line have no line of their own."""
+    """A file is not cut within a line, however long that is."""
     path = tmp_path / "t.jsonl"
     path.write_text(f"{use('1', 'x' * 5000)}\n{use('2', 'ls')}\n")
     counts = [len(list(Range(piece.path, piece.start, piece.end))) for piece in pieces([path], 500)]

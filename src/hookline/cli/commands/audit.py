@@ -27,14 +27,13 @@ from hookline.core.files import default_log
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line, unsteered_json
 from hookline.errors import AuditError, HooklineError
-from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.chain import Break, ExpectedAnchor, Link
 from hookline.records.audit.checkpoint import Checkpoints, LogTree, SigningKey, TreeHead, verified_note
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.export import FORMATS, lines, signed_statement, write_parquet
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
-from hookline.records.audit.verification import ExpectedAnchor
 from hookline.records.replay.reader import is_within
 from hookline.settings.load import load
 

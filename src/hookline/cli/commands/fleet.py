@@ -220,13 +220,13 @@ def _connection_begins() -> str:
 async def _status(_: argparse.Namespace) -> int:
     machine = Machine()
     enrolment, current = machine.enrolment(), machine.current()
-    hours = machine.contact.hours_silent()
+    hours = machine.hours_silent()
     print(one_line(f"`{enrolment.name}` ({enrolment.machine}) at {enrolment.hub}"))
     print(f"policy: version {current.version}, in force since {current.since}" if current else "policy: none yet")
     print(f"the hub was heard {hours * 60:.0f} minutes ago" if hours < float("inf") else "the hub was never heard")
-    keeper = machine.contact.connected_by()
+    keeper = machine.connected_by()
     print(f"pid {keeper} keeps it connected" if keeper is not None else _NOBODY)
-    if trouble := machine.contact.trouble():
+    if trouble := machine.trouble():
         print(paint(one_line(trouble), "red"))
     if enrolment.when_stale != "keep":
         print(f"after {enrolment.stale_hours:g} hours without it, gates answer {enrolment.when_stale}")
@@ -237,8 +237,8 @@ async def _status(_: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace) -> int:
     machine = Machine()
     leaf = Leaf(machine, hosts=agents)
-    if machine.contact.connecting() is None:  # held until this process ends
-        raise FleetError(f"pid {machine.contact.connected_by()} keeps this machine connected already")
+    if machine.connecting() is None:  # held until this process ends
+        raise FleetError(f"pid {machine.connected_by()} keeps this machine connected already")
     await until_one_ends(leaf.run(), until_eof() if args.until_eof else until_asked_to_stop())
     return 0
 

@@ -14,7 +14,7 @@ from hookline.cli.options import hooks_of, parser_for
 from hookline.cli.style import counted, json_text, paint
 from hookline.display import one_line
 from hookline.errors import HooklineError, extra
-from hookline.records.replay.compare import CHUNK, Flip, Report, pieces, replay, watchers
+from hookline.records.replay.compare import CHUNK, Flip, Report, record_files, replay, watchers
 
 
 def main(argv: list[str]) -> int:
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     if not hooks.hooks:  # what is wrong with the files is said once, here, not by every worker
         name = "name them with --hooks FILE.py, or their project with --project DIR"
         raise HooklineError(f"{args.project}: no hooks, so every denied call would be let through; {name}")
-    total = sum(piece.end - piece.start for piece in pieces(args.files))
+    total = sum(path.stat().st_size for path in record_files(args.files))
     with _progress(total) as advance:
         size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, size=size, on_progress=advance,

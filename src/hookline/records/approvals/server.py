@@ -57,15 +57,12 @@ class People:
         self.site: Site = Site(questions, lambda: self.settings().people)
         self.slack: SocketMode = SocketMode(self._link_for)
 
-    def settings(self, *, strict: bool = False) -> ApprovalSettings:
-        """What the settings say; what is wrong with them is raised where a caller can be told (`strict`)."""
+    def settings(self) -> ApprovalSettings:
         try:
             return load_approvals() or ApprovalSettings()
         except ConfigError as problem:
-            if strict:
-                raise
             log.warning("%s", problem)
-        return ApprovalSettings()
+            return ApprovalSettings()
 
     def tell(self, one: AskedQuestion) -> None:
         text = redact(one.why)[:_MOST_TEXT] + (f"\n({one.host})" if one.host else "")
@@ -192,7 +189,8 @@ class InboxServer:
         earlier = [other for other in self.questions.recent() if other.call.session == new.call.session]
         new.before = new.before or tuple(f"{other.call.tool}: {outcome(other)}" for other in earlier)
         try:
-            one, fresh = self.questions.ask(new, self.people.settings(strict=True).expires)
+            settings = load_approvals() or ApprovalSettings()  # what is wrong with them, the caller is told
+            one, fresh = self.questions.ask(new, settings.expires)
         except (TooManyQuestions, ConfigError) as problem:
             yield {"state": "no", "reason": f"it could not be asked: {problem}"}
             return
@@ -321,9 +319,8 @@ class Site:
                 head = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body), "Connection": "close"}
                 lines = [f"{name}: {value}" for name, value in (head | HEADERS).items()]
                 first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
-                writer.write(
-                    "\r\n".join([first, *lines, "", ""]).encode() + (b"" if request.method == "HEAD" else body)
-                )
+                writer.write("\r\n".join([first, *lines, "", ""]).encode())
+                writer.write(b"" if request.method == "HEAD" else body)
                 await writer.drain()
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as problem:
             log.info("a browser was dropped: %s", str(problem) or type(problem).__name__)

@@ -25,9 +25,8 @@ import msgspec
 from hookline.core.files import locked, private_folder, read_at, state_folder, write_at, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError, HooklineError, extra
-from hookline.records.audit.chain import Link, link_of
+from hookline.records.audit.chain import Anchor, Link, link_of
 from hookline.records.audit.reader import Cursor, LogReader
-from hookline.records.audit.verification import Anchor
 
 if TYPE_CHECKING:
     from nacl.signing import SigningKey as _Nacl

@@ -26,10 +26,9 @@ from hookline.core.wire.json_text import read_object
 from hookline.errors import AuditError
 from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
-from hookline.records.audit.chain import Break, Link
+from hookline.records.audit.chain import AnchorSpec, Break, Link, lines_of
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
-from hookline.records.audit.verification import AnchorSpec, lines_of
 from hookline.replies import Reply, stop
 
 __all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
@@ -118,7 +117,11 @@ class AuditLog:
         self._missing = 0
         self._writing = threading.Lock()
         self._finalizer: Any = None
-        self._batches = _BatchWriter(self._write, self._finish_at_exit, lambda: bool(self._unwritten))
+        self._changed = threading.Condition()
+        self._waiting: list[_Entry] = []  # on their way to the thread, which starts with the first of them
+        self._asked = self._done = 0  # how often it was asked to write everything, and had when it did that
+        self._closing = False
+        self._thread: threading.Thread | None = None
 
     def __call__(self, notice: Notice) -> Reply | None:
         """Take a verdict; anything else is passed over."""
@@ -132,10 +135,52 @@ class AuditLog:
         names = IDENTITIES if self._with_identities else ()
         entry = (verdict, kept(verdict) | {name: getattr(verdict, name) for name in names} | dict(self._labels()))
         if self._sync == "batch" and not self._ending:
-            self._batches.put(entry)
+            self._put(entry)
             return reply
         self._write([entry])
         return self._objection()
+
+    def _put(self, entry: _Entry) -> None:
+        with self._changed:
+            self._waiting.append(entry)
+            if len(self._waiting) == 1:
+                self._changed.notify_all()
+            starts = self._thread is None
+            if starts:
+                self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
+                self._thread.start()
+        if starts:
+            self._finish_at_exit()
+        if len(self._waiting) > _MOST_WAITING:
+            self._hurry(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
+
+    def _hurry(self, timeout: float) -> bool:
+        """Wait until the thread has tried to write everything so far; `False` if that took too long."""
+        with self._changed:
+            self._asked = wanted = self._asked + 1
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._done >= wanted or self._thread is None, timeout)
+
+    def _run(self) -> None:
+        """Write in batches until the log is closed; what could not be written is tried again."""
+
+        def is_hurried() -> bool:
+            return self._closing or self._asked > self._done
+
+        while True:
+            with self._changed:
+                again = _RETRY_SECONDS if self._unwritten else None
+                if self._changed.wait_for(lambda: self._waiting or is_hurried(), again):
+                    self._changed.wait_for(is_hurried, _BATCH_SECONDS)
+                entries, self._waiting, asked = self._waiting, [], self._asked
+            for start in range(0, len(entries) or bool(self._unwritten), _BATCH):
+                self._write(entries[start : start + _BATCH])
+            with self._changed:
+                self._done = asked
+                self._changed.notify_all()
+                if self._closing and not self._waiting:
+                    self._thread, self._closing = None, False
+                    return
 
     def _objection(self) -> Reply | None:
         if self.error is None or self._on_error == "warn":
@@ -213,8 +258,8 @@ class AuditLog:
 
     def flush(self, timeout: float = _FLUSH_SECONDS) -> bool:
         """Wait until everything so far is written; `False` if it could not be, or took too long."""
-        if self._sync == "batch" and self._batches.busy:
-            return self._batches.flush(timeout) and self.error is None
+        if self._sync == "batch" and self._thread is not None:
+            return self._hurry(timeout) and self.error is None
         if self._unwritten:
             self._write([])
         return self.error is None
@@ -225,7 +270,11 @@ class AuditLog:
         A verdict that comes later starts it again.
         """
         written = self.flush(_CLOSE_SECONDS)
-        self._batches.stop(_CLOSE_SECONDS)
+        with self._changed:
+            thread, self._closing = self._thread, self._thread is not None
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(_CLOSE_SECONDS)
         atexit.unregister(self._close_at_exit)
         if self._finalizer is not None:
             self._finalizer.cancel()
@@ -241,75 +290,6 @@ class AuditLog:
         self._ending = True  # no thread from now on
         with contextlib.suppress(AuditError):  # it was logged, and there is no agent left to stop
             self.close()
-
-
-class _BatchWriter:
-    """Entries on their way to a thread, which hands them to `write` in batches, and starts with the first of them.
-
-    `on_start` is told of that; while `is_behind` says that something could not be written, it is tried again.
-    """
-
-    def __init__(
-        self, write: Callable[[list[_Entry]], None], on_start: Callable[[], None], is_behind: Callable[[], bool]
-    ) -> None:
-        self._write, self._on_start, self._is_behind = write, on_start, is_behind
-        self._changed = threading.Condition()
-        self._waiting: list[_Entry] = []
-        self._asked = self._done = 0  # how often it was asked to hand everything on, and had when it did that
-        self._ending = False
-        self._thread: threading.Thread | None = None
-
-    @property
-    def busy(self) -> bool:
-        return self._thread is not None
-
-    def put(self, entry: _Entry) -> None:
-        with self._changed:
-            self._waiting.append(entry)
-            if len(self._waiting) == 1:
-                self._changed.notify_all()
-            starts = self._thread is None
-            if starts:
-                self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
-                self._thread.start()
-        if starts:
-            self._on_start()
-        if len(self._waiting) > _MOST_WAITING:
-            self.flush(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
-
-    def flush(self, timeout: float) -> bool:
-        """Wait until everything so far has been handed on; `False` if that took too long."""
-        with self._changed:
-            self._asked = wanted = self._asked + 1
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: self._done >= wanted or self._thread is None, timeout)
-
-    def stop(self, timeout: float) -> None:
-        """End the thread once it has handed everything on; the next entry starts another."""
-        with self._changed:
-            thread, self._ending = self._thread, self._thread is not None
-            self._changed.notify_all()
-        if thread is not None:
-            thread.join(timeout)
-
-    def _run(self) -> None:
-        def is_hurried() -> bool:
-            return self._ending or self._asked > self._done
-
-        while True:
-            with self._changed:
-                again = _RETRY_SECONDS if self._is_behind() else None
-                if self._changed.wait_for(lambda: self._waiting or is_hurried(), again):
-                    self._changed.wait_for(is_hurried, _BATCH_SECONDS)
-                entries, self._waiting, asked = self._waiting, [], self._asked
-            for start in range(0, len(entries) or int(self._is_behind()), _BATCH):
-                self._write(entries[start : start + _BATCH])
-            with self._changed:
-                self._done = asked
-                self._changed.notify_all()
-                if self._ending and not self._waiting:
-                    self._thread, self._ending = None, False
-                    return
 
 
 _logs: weakref.WeakSet[AuditLog] = weakref.WeakSet()

@@ -22,19 +22,8 @@ import msgspec
 
 from hookline.core.files import locked, private, read_at
 from hookline.errors import AuditError
-from hookline.records.audit.chain import Break, Link, chain_line, follow, link_before, link_of, records
-from hookline.records.audit.verification import (
-    BREAK,
-    MOST_LINE,
-    Anchor,
-    AnchorSpec,
-    Head,
-    anchor_for,
-    key_problem,
-    read_head,
-    verified,
-    write_head,
-)
+from hookline.records.audit import chain
+from hookline.records.audit.chain import Anchor, AnchorSpec, Break, Head, Link
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 _TAIL_BYTES = 1 << 16
@@ -67,7 +56,7 @@ class AuditFile:
         anchor: AnchorSpec = None,
     ) -> None:
         self.path: Path = Path(path)
-        self.anchor: Anchor | None = anchor_for(anchor, self.path, key)
+        self.anchor: Anchor | None = chain.anchor_for(anchor, self.path, key)
         self._key = key
         self._max_bytes = max_bytes
         self._keep = keep
@@ -103,7 +92,7 @@ class AuditFile:
         if stands.problem:
             log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            found = {"time": now, "event": BREAK, "problem": stands.problem, "after": stands.last.seq}
+            found = {"time": now, "event": chain.BREAK, "problem": stands.problem, "after": stands.last.seq}
             records = [found, *records]
             self._put_aside()
         else:
@@ -114,7 +103,7 @@ class AuditFile:
     def _write(self, head_fd: int, fd: int, head: Head, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         last, lines = head.last, []
         for body in records:
-            line, last = chain_line(body, last, self._key)
+            line, last = chain.chain_line(body, last, self._key)
             lines.append(line)
         new = os.fstat(fd).st_size == 0
         _write_all(fd, b"".join(lines))
@@ -122,7 +111,7 @@ class AuditFile:
             os.fsync(fd)
             if new:
                 _sync_folder(self.path.parent)
-        write_head(head_fd, head.at(last), self._key)
+        head.at(last).write(head_fd, self._key)
         self._known = (_identity(fd), last)
         if lines:
             self._remember(last)
@@ -143,8 +132,8 @@ class AuditFile:
 
     def _chain_state(self, head_fd: int, fd: int) -> _ChainState:
         """Where the chain goes on, and whether the file ends there."""
-        head = read_head(head_fd)
-        wrong_key = None if head is None else key_problem(head, self._key)
+        head = chain.read_head(head_fd)
+        wrong_key = None if head is None else head.key_problem(self._key)
         if wrong_key is not None:
             raise AuditError(f"{self.head_path}: {wrong_key}")
         if head is not None and self._known == (_identity(fd), head.last):
@@ -161,9 +150,9 @@ class AuditFile:
         line, torn = last_line(fd, os.fstat(fd).st_size)
         if not line:
             older = self.rotated()  # it goes on from the newest one put aside, or from what was deleted on purpose
-            last = link_of(last_line_in(older[-1])) if older else head.base
+            last = chain.link_of(last_line_in(older[-1])) if older else head.base
             return _ChainState(head, head.last, "" if last == head.last else _difference(last, head.last), torn)
-        last = link_of(line)
+        last = chain.link_of(line)
         if last == head.last:
             return _ChainState(head, head.last, torn=torn)
         if last is None:
@@ -171,7 +160,7 @@ class AuditFile:
         if last.seq <= head.seq:
             return _ChainState(head, head.last, _difference(last, head.last))
         following = _lines_after(fd, head.seq)
-        links = list(follow(following, head.last, self._key))
+        links = list(chain.follow(following, head.last, self._key))
         if not links or any(problem for _, problem in links) or links[-1][0] != last:
             return _ChainState(head, head.last, f"lines after record {head.seq} do not follow it")
         return _ChainState(head, last, torn=torn)
@@ -180,7 +169,7 @@ class AuditFile:
         """A first head; for a log that has lost its own, one that says so."""
         line, torn = last_line(fd, os.fstat(fd).st_size)
         older = self.rotated()
-        last = link_of(line or last_line_in(older[-1])) if line or older else Link()
+        last = chain.link_of(line or last_line_in(older[-1])) if line or older else Link()
         if last is None:
             raise AuditError(
                 f"{self.path}: its last line is not an audit record, and it has no head; name another file"
@@ -189,7 +178,7 @@ class AuditFile:
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
             head = Head(lost_at=last.seq).at(last).since(_base_of(next(iter([*older, self.path]))))
-        write_head(head_fd, head, self._key)
+        head.write(head_fd, self._key)
         return _ChainState(head, last, torn=torn)
 
     def _with_anchor(self, stands: _ChainState, fd: int) -> _ChainState:
@@ -224,7 +213,7 @@ class AuditFile:
 
     def _rotate(self, head_fd: int, head: Head) -> Head:
         """Put the full file aside; the head knows where it ends before anything is deleted."""
-        write_head(head_fd, head, self._key)
+        head.write(head_fd, self._key)
         self._put_aside()
         if self._keep is None:
             return head
@@ -234,7 +223,7 @@ class AuditFile:
             self.before_deletion()
         for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
             head = head.since(_base_of(following) if following else head.last)
-            write_head(head_fd, head, self._key)
+            head.write(head_fd, self._key)
             path.unlink()
         return head
 
@@ -251,8 +240,8 @@ class AuditFile:
                     paths = [path for path in (*self.rotated(), self.path) if path.exists()]
                     opened = [(path, stack.enter_context(path.open("rb"))) for path in paths]
                     files = [(path, file, os.fstat(file.fileno()).st_size) for path, file in opened]
-                    head = read_head(self.head_path)
-                return verified(self.path, self.head_path, head, files, key=self._key, anchor=self.anchor)
+                    head = chain.read_head(self.head_path)
+                return chain.verified(self.path, self.head_path, head, files, key=self._key, anchor=self.anchor)
         except OSError as problem:
             raise AuditError(f"{problem.filename or self.path}: {problem.strerror}") from None
 
@@ -277,7 +266,7 @@ def last_line_in(path: Path) -> bytes:
 
 def _base_of(path: Path) -> Link:
     with path.open("rb") as file:
-        return link_before(file.readline(MOST_LINE)) or Link()
+        return chain.link_before(file.readline(chain.MOST_LINE)) or Link()
 
 
 def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
@@ -287,21 +276,21 @@ def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
         start = max(end - length, 0)
         tail = read_at(fd, end - start, start)
         lines = tail.splitlines(keepends=True)[1 if start else 0 :]
-        first = link_of(lines[0]) if lines else None
+        first = chain.link_of(lines[0]) if lines else None
         if start == 0 or (first is not None and first.seq <= seq):
             break
         length *= 4
     whole = (line for line in lines if line.endswith(b"\n"))
-    return itertools.dropwhile(lambda line: (link := link_of(line)) is not None and link.seq <= seq, whole)
+    return itertools.dropwhile(lambda line: (link := chain.link_of(line)) is not None and link.seq <= seq, whole)
 
 
 def _link_at(seq: int, fd: int, older: list[Path]) -> Link | None:
-    found = next(map(link_of, _lines_after(fd, seq - 1)), None)
+    found = next(map(chain.link_of, _lines_after(fd, seq - 1)), None)
     for path in reversed(older):
         if found is not None and found.seq <= seq:
             break
         with path.open("rb") as file:
-            found = next(map(link_of, _lines_after(file.fileno(), seq - 1)), None)
+            found = next(map(chain.link_of, _lines_after(file.fileno(), seq - 1)), None)
     return found
 
 
@@ -313,7 +302,7 @@ def _difference(found: Link | None, expected: Link) -> str:
         return f"record {found.seq} is not the one that was written last"
     if found.seq > expected.seq:
         return f"it goes on after record {expected.seq}, which was the last"
-    return f"{records(found.seq + 1, expected.seq, 'is', 'are')} gone from its end"
+    return f"{chain.records(found.seq + 1, expected.seq, 'is', 'are')} gone from its end"
 
 
 def _identity(fd: int) -> tuple[int, int, int]:

@@ -30,11 +30,10 @@ import msgspec
 from hookline.core.files import private_folder, state_folder, try_lock, write_atomically
 from hookline.core.wire.json_text import read_as, read_object
 from hookline.errors import AuditError
-from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.chain import Link, link_before, link_of, read_head
 from hookline.records.audit.export import FORMATS, SEVERITY, Record, otlp
 from hookline.records.audit.log_file import AuditFile, append_durably
 from hookline.records.audit.reader import Cursor, LogReader
-from hookline.records.audit.verification import read_head
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 POLL_SECONDS = 0.5

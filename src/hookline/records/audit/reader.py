@@ -16,9 +16,8 @@ import msgspec
 
 from hookline.core.files import read_at
 from hookline.errors import AuditError
-from hookline.records.audit.chain import Link, link_before, link_of
+from hookline.records.audit.chain import MOST_LINE, Link, link_before, link_of
 from hookline.records.audit.log_file import AuditFile
-from hookline.records.audit.verification import MOST_LINE
 
 _LOG = re.compile(r"(.*\.jsonl)(?:\.[0-9]+)?")
 _CHUNK = 4 << 20

@@ -24,20 +24,18 @@ _MOST_SLOW = 10
 _MOST_BUCKETS = 512
 _DENY = VERDICTS.index("deny")
 _ASKED = (VERDICTS.index("ask"), VERDICTS.index("defer"))
-VERSION = 2
+VERSION = 3
 EVENT, TOOL, HOOK, AGENT, BY, HOOKSET = range(1, 7)
 _MOST_REMEMBERED = 20_000
 _SUMS = {
-    "cube": (("event", "tool", "verdict", "failed", "hookset"), ("n",)),
-    "hook_runs": (("hook",), ("runs", "denied", "failed", "skipped")),
-    "hook_times": (("hook", "slot"), ("n",)),
-}  # the tables of sums over time: what a row is for, beside its bucket, and what is summed
+    "cube": "event, tool, verdict, failed, hookset",
+    "hook_runs": "hook, slot, denied, failed",
+}  # the tables of sums over time: what each row counts, beside its bucket
 _SEEN = (
     "INSERT INTO segments (log, path, identity, done, tail, lines, unreadable) VALUES (?, ?, ?, 0, x'', 0, 0)"
     " ON CONFLICT (identity) DO UPDATE SET path = excluded.path WHERE path != excluded.path"
 )  # a rotated file keeps its events under its new name
 _SHARED = "PRAGMA journal_mode=WAL"  # lets others read while one writes
-OnProgress = Callable[[int, int], None]
 
 
 def default_path(logs: Iterable[Path]) -> Path:
@@ -82,7 +80,7 @@ class LogIndex:
                 _remove(self.path)
                 self.path.with_name(self.path.name + ".lock").unlink(missing_ok=True)
 
-    def refresh(self, on_progress: OnProgress = lambda done, total: None) -> int:
+    def refresh(self, is_ended: Callable[[], bool] = lambda: False) -> int:
         with self._lock:
             found = [segment for log in self.logs for segment in LogReader(log).segments()]
             if not self._same_logs(found):
@@ -93,7 +91,7 @@ class LogIndex:
             todo = [(one, *known[one.identity]) for one in found if one.size > known[one.identity][1]]
             before = self.last_id
             if todo or not self.complete:
-                self._read(todo, on_progress)
+                self._read(todo, is_ended)
             return self.last_id - before
 
     def _same_logs(self, found: list[Segment]) -> bool:
@@ -105,7 +103,7 @@ class LogIndex:
             is_at(segment, known[segment.identity]) for segment in found if segment.identity in known
         )
 
-    def _read(self, todo: list[tuple[Segment, int, int]], tell: OnProgress) -> None:
+    def _read(self, todo: list[tuple[Segment, int, int]], is_ended: Callable[[], bool]) -> None:
         self.progress = (0, sum(segment.size - done for segment, _, done in todo))
         for segment, number, start in todo:
             done = start
@@ -113,7 +111,8 @@ class LogIndex:
                 self._write(number, done, data, done + len(data))
                 done += len(data)
                 self.progress = (self.progress[0] + len(data), self.progress[1])
-                tell(*self.progress)
+                if is_ended():
+                    return
         if not self.complete:
             self._db.executescript(_sql("indices"))
             self._db.execute("ANALYZE")
@@ -200,8 +199,8 @@ class Batch:
         self.rows: list[tuple[Any, ...]] = []
         self.cells: list[tuple[int, int, int, int, bool, int]] = []
         """Time, event, tool, verdict, failure and set of hooks of each event."""
-        self.times: list[tuple[int, int, int]] = []  # hook, time and slot of how long it took, of each run
-        self.hook_runs: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+        self.runs: list[tuple[int, int, int, bool, bool]] = []
+        """Time, hook, slot of how long it took (-1: skipped), denial and failure of each run."""
         self.slow: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         self.sessions: dict[int, list[Any]] = {}  # first, last, events, denied, asked, failed, tools, title, cwd, user
         self.unreadable: int = 0
@@ -247,14 +246,10 @@ class Batch:
     def _hooks(self, number: int, bucket: int, record: EventRecord) -> None:
         for run in record.hooks:
             hook = self._names.hook(run.hook)
-            sums = self.hook_runs[hook, bucket]
             if run.status == "skipped":
-                sums[3] += 1
+                self.runs.append((bucket, hook, -1, False, False))
                 continue
-            sums[0] += 1
-            sums[1] += run.decision == "deny"
-            sums[2] += run.status in FAILED
-            self.times.append((hook, bucket, slot(run.ms)))
+            self.runs.append((bucket, hook, slot(run.ms), run.decision == "deny", run.status in FAILED))
             slow = self.slow[hook]
             if len(slow) < _MOST_SLOW or run.ms > slow[-1][0]:
                 slow.append((run.ms, number))
@@ -280,19 +275,15 @@ def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
     """Add a batch to the tables; its sums cover `width` milliseconds each; how much they cover from now on."""
     many = db.executemany
     many(f"INSERT INTO events VALUES ({', '.join('?' * 20)})", batch.rows)
-    added: dict[str, list[tuple[Any, ...]]] = {
-        "cube": [(*key, n) for key, n in Counter(batch.cells).items()],
-        "hook_runs": [(*key, *sums) for key, sums in batch.hook_runs.items()],
-        "hook_times": [(*key, n) for key, n in Counter(batch.times).items()],
-    }
-    for table, (keys, sums) in _SUMS.items():
-        places = ", ".join("?" * (len(keys) + 1 + len(sums)))
-        more = ", ".join(f"{name} = {name} + excluded.{name}" for name in sums)
-        many(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO UPDATE SET {more}", added[table])
+    counted: dict[str, list[Any]] = {"cube": batch.cells, "hook_runs": batch.runs}
+    for table, keys in _SUMS.items():
+        added = [(*key, n) for key, n in Counter(counted[table]).items()]
+        names = f"bucket, {keys}, n"
+        places = ", ".join("?" * len(names.split()))
+        many(f"INSERT INTO {table} ({names}) VALUES ({places}) ON CONFLICT DO UPDATE SET n = n + excluded.n", added)
     many(
         "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
-        " events = coalesce(events, 0) + ?3, denied = coalesce(denied, 0) + ?4, asked = coalesce(asked, 0) + ?5,"
-        " failed = coalesce(failed, 0) + ?6, tools = coalesce(tools, 0) + ?7,"
+        " events = events + ?3, denied = denied + ?4, asked = asked + ?5, failed = failed + ?6, tools = tools + ?7,"
         " title = coalesce(nullif(title, ''), ?8), cwd = coalesce(nullif(cwd, ''), ?9),"
         " user = coalesce(nullif(user, ''), ?10) WHERE id = ?11",
         [(*sums, run) for run, sums in batch.sessions.items()],
@@ -315,13 +306,11 @@ def _coarsen_buckets(db: sqlite3.Connection) -> int:
     factor = 2
     while (last - first) // factor >= _MOST_BUCKETS // 2:
         factor *= 2
-    for table, (keys, sums) in _SUMS.items():
-        columns = ", ".join([*keys, "bucket", *sums])
-        summed = ", ".join([*keys, f"bucket / {factor} AS bucket", *(f"sum({name}) AS {name}" for name in sums)])
-        groups = ", ".join([f"bucket / {factor}", *keys])
-        db.execute(f"CREATE TEMP TABLE wider AS SELECT {summed} FROM {table} GROUP BY {groups}")
+    for table, keys in _SUMS.items():
+        of = f"bucket / {factor}, {keys}"
+        db.execute(f"CREATE TEMP TABLE wider AS SELECT {of}, sum(n) FROM {table} GROUP BY {of}")
         db.execute(f"DELETE FROM {table}")
-        db.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM wider")
+        db.execute(f"INSERT INTO {table} (bucket, {keys}, n) SELECT * FROM wider")
         db.execute("DROP TABLE wider")
     return factor
 

@@ -257,21 +257,14 @@ def _problem(status: int, text: str) -> Response:
 
 def _follow(index: LogIndex, find_logs: Callable[[], list[Path]] | None, ended: threading.Event) -> None:
     """Look at the logs ten times a second; one that cannot be read for a while (a full disk) is tried again."""
-
-    def look_up(done: int, total: int) -> None:
-        if ended.is_set():
-            raise InterruptedError
-
     pause, failing, looked = 0.0, False, time.monotonic()
     while not ended.wait(pause):
         pause = _REFRESH_SECONDS
         try:
             if find_logs is not None and time.monotonic() - looked > _LOOK_SECONDS:
                 index.logs, looked = tuple(logs_in(find_logs())), time.monotonic()
-            index.refresh(look_up)
+            index.refresh(ended.is_set)
             failing = False
-        except InterruptedError:
-            return
         except Exception:
             if not failing:
                 log.exception("cannot read the logs; trying again")

@@ -18,11 +18,10 @@ import msgspec
 from hookline.core.files import read_at
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
-from hookline.records.audit.chain import follow, link_before, link_of
+from hookline.records.audit.chain import follow, link_before, link_of, read_head
 from hookline.records.audit.log_file import AuditFile, last_line
 from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
-from hookline.records.audit.verification import read_head
 from hookline.records.console.index import EVENT, HOOK, TOOL, LogIndex, open_reader
 from hookline.records.console.records import MOST_NAME, VERDICTS, percentile
 
@@ -37,7 +36,7 @@ _CODES = {word: code for code, word in enumerate(VERDICTS)}
 _UNREAD: dict[str, Any] = {"record": {}, "line": "", "chain": None}
 _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
+_RUNS = "sum(n * (slot >= 0)) AS runs, sum(n * denied) AS denied, sum(n * failed) AS failed"
 _SESSION = "SELECT id, name, first, last, events, tools, denied, asked, failed, title, cwd, user FROM sessions "
 
 Values = dict[str, Any]
@@ -273,18 +272,18 @@ class LogStore:
     def hooks(self) -> list[Values]:
         """How every hook that ever was asked has done, the busiest first; `spark` is its runs over time."""
         times: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        for hook, slot, n in self._ask("SELECT hook, slot, sum(n) FROM hook_times GROUP BY 1, 2"):
+        for hook, slot, n in self._ask("SELECT hook, slot, sum(n) FROM hook_runs WHERE slot >= 0 GROUP BY 1, 2"):
             times[hook][slot] = n
         slowest: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         for hook, ms, event in self._ask("SELECT hook, ms, event FROM slowest ORDER BY ms DESC"):
             slowest[hook].append((ms, event))
         sparks: defaultdict[int, list[int]] = defaultdict(lambda: [0] * _SPARK)
         [(first, last)] = self._ask("SELECT min(bucket), max(bucket) FROM hook_runs")
-        for hook, bucket, runs in self._ask("SELECT hook, bucket, runs FROM hook_runs"):
-            sparks[hook][(bucket - first) * _SPARK // (last - first + 1)] += runs
+        for hook, bucket, n in self._ask("SELECT hook, bucket, sum(n) FROM hook_runs WHERE slot >= 0 GROUP BY 1, 2"):
+            sparks[hook][(bucket - first) * _SPARK // (last - first + 1)] += n
         rows = self._ask(
-            "SELECT r.hook, n.name, sum(runs) AS runs, sum(denied) AS denied, sum(failed) AS failed,"
-            " sum(skipped) AS skipped FROM hook_runs r JOIN names n ON n.id = r.hook GROUP BY 1, 2 ORDER BY 3 DESC"
+            f"SELECT r.hook, a.name, {_RUNS}, sum(n * (slot < 0)) AS skipped"
+            " FROM hook_runs r JOIN names a ON a.id = r.hook GROUP BY 1, 2 ORDER BY 3 DESC"
         )
         return [
             {
@@ -302,9 +301,10 @@ class LogStore:
         if number < 0:
             return None
         width, times = self._reader.width, defaultdict[int, dict[int, int]](dict)
-        for bucket, slot, n in self._ask("SELECT bucket, slot, n FROM hook_times WHERE hook = ?", (number,)):
+        runs = "FROM hook_runs WHERE hook = ?"
+        for bucket, slot, n in self._ask(f"SELECT bucket, slot, sum(n) {runs} AND slot >= 0 GROUP BY 1, 2", (number,)):
             times[bucket][slot] = n
-        rows = self._ask("SELECT bucket, runs, denied, failed FROM hook_runs WHERE hook = ? ORDER BY bucket", (number,))
+        rows = self._ask(f"SELECT bucket, {_RUNS} {runs} GROUP BY 1 ORDER BY 1", (number,))
         slots = [times[row["bucket"]] for row in rows]
         return {
             "name": name,

@@ -5,8 +5,9 @@ CREATE TABLE segments (
 CREATE TABLE names (id INTEGER PRIMARY KEY, kind INTEGER, name TEXT, UNIQUE (kind, name));
 CREATE TABLE hooksets (hookset INTEGER, hook INTEGER, PRIMARY KEY (hookset, hook)) WITHOUT ROWID;
 CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY, name TEXT UNIQUE, first INTEGER, last INTEGER, events INTEGER, denied INTEGER,
-    asked INTEGER, failed INTEGER, tools INTEGER, title TEXT, cwd TEXT, user TEXT);
+    id INTEGER PRIMARY KEY, name TEXT UNIQUE, first INTEGER, last INTEGER, events INTEGER DEFAULT 0,
+    denied INTEGER DEFAULT 0, asked INTEGER DEFAULT 0, failed INTEGER DEFAULT 0, tools INTEGER DEFAULT 0, title TEXT,
+    cwd TEXT, user TEXT);
 CREATE TABLE events (
     id INTEGER PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, seq INTEGER, time INTEGER, run INTEGER,
     event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, agent INTEGER, agent_type INTEGER,
@@ -15,10 +16,8 @@ CREATE TABLE cube (
     bucket INTEGER, event INTEGER, tool INTEGER, verdict INTEGER, failed INTEGER, hookset INTEGER, n INTEGER,
     PRIMARY KEY (bucket, event, tool, verdict, failed, hookset)) WITHOUT ROWID;
 CREATE TABLE hook_runs (
-    hook INTEGER, bucket INTEGER, runs INTEGER, denied INTEGER, failed INTEGER, skipped INTEGER,
-    PRIMARY KEY (hook, bucket)) WITHOUT ROWID;
-CREATE TABLE hook_times (
-    hook INTEGER, bucket INTEGER, slot INTEGER, n INTEGER, PRIMARY KEY (hook, bucket, slot)) WITHOUT ROWID;
+    hook INTEGER, bucket INTEGER, slot INTEGER, denied INTEGER, failed INTEGER, n INTEGER,
+    PRIMARY KEY (hook, bucket, slot, denied, failed)) WITHOUT ROWID;
 CREATE TABLE slowest (hook INTEGER, ms REAL, event INTEGER, PRIMARY KEY (hook, ms, event)) WITHOUT ROWID;
 CREATE VIEW event_rows AS SELECT
     e.id, e.time, coalesce(v.name, '') AS event, e.verdict, coalesce(t.name, '') AS tool,

@@ -10,14 +10,13 @@ import re
 import signal
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
-from itertools import accumulate
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from hookline.core.engine import HookSet, Verdict
 from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HooklineError
 from hookline.events import Event
-from hookline.records.replay.reader import HEARD, Range, RecordedCall, is_within
+from hookline.records.replay.reader import HEARD, Range, RecordedCall, is_within, next_line
 from hookline.replies import Decision
 
 CHUNK = 4 * 1024 * 1024
@@ -81,21 +80,28 @@ class Report(msgspec.Struct):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A range of one file that one worker reads."""
+    """The lines of one file that one worker reads; `before` is how many there are before them."""
 
     path: str
     start: int
     end: int
-    since: datetime | None = None
-    until: datetime | None = None
+    before: int
 
 
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
-    """Files, and the `.jsonl` files in folders (rotated ones too), cut into ranges."""
+    """Files, and the `.jsonl` files in folders (rotated ones too), cut where lines end."""
     for path in record_files(paths):
-        length = path.stat().st_size
-        for start in range(0, length, size):
-            yield Piece(str(path), start, min(start + size, length))
+        start, before, length = 0, 0, path.stat().st_size
+        while size < length - start:
+            with path.open("rb") as file:
+                file.seek(start)
+                lines = file.read(size).count(b"\n") + 1
+                next_line(file)  # what is left of the last one, or one more
+                end = file.tell()
+            yield Piece(str(path), start, end, before)
+            start, before = end, before + lines
+        if start < length:
+            yield Piece(str(path), start, length, before)
 
 
 def record_files(paths: Iterable[str | Path]) -> Iterator[Path]:
@@ -126,9 +132,10 @@ def replay(
     piece that is done: its bytes, and the report so far.
     """
     try:
-        todo = [msgspec.structs.replace(piece, since=since, until=until) for piece in pieces(paths, size)]
+        todo = list(pieces(paths, size))
         workers = max(min(jobs or os.cpu_count() or 1, len(todo)), 1)
-        done = _in_turn(todo, make_hooks) if workers == 1 else _at_once(todo, make_hooks, workers)
+        work = partial(_work, since=since, until=until)
+        done = _in_turn(todo, work, make_hooks) if workers == 1 else _at_once(todo, work, make_hooks, workers)
         return _joined(done, on_progress)
     except OSError as problem:
         raise HooklineError(f"{problem.filename}: {problem.strerror}; name a file of records, or a folder") from None
@@ -136,8 +143,7 @@ def replay(
         raise HooklineError("a process that replayed was ended from outside; try `--jobs 1`") from None
 
 
-Part = tuple[Report, int]
-"""What one piece came to, and how many lines it has; its flips count lines from the piece's own first."""
+Work = Callable[[Piece], Report]
 _worker: dict[str, Any] = {}
 _ending = ExitStack()
 
@@ -158,11 +164,12 @@ def _start(make_hooks: MakeHooks, *, alone: bool = True) -> None:
     Finalize(None, _ending.close, exitpriority=100)
 
 
-def _work(piece: Piece) -> Part:
-    recorded = Range(piece.path, piece.start, piece.end, heard=bool(watchers(_worker["hooks"])))
-    wanted = (call for call in recorded if call.decided == HEARD or is_within(call.time, piece.since, piece.until))
-    report: Report = _worker["runner"].run(judge(wanted, _worker["hooks"]))
-    return report, recorded.lines
+def _work(piece: Piece, since: datetime | None, until: datetime | None) -> Report:
+    hooks = _worker["hooks"]
+    recorded = Range(piece.path, piece.start, piece.end, before=piece.before, heard=bool(watchers(hooks)))
+    wanted = (call for call in recorded if call.decided == HEARD or is_within(call.time, since, until))
+    report: Report = _worker["runner"].run(judge(wanted, hooks))
+    return report
 
 
 async def judge(recorded: Iterable[RecordedCall], hooks: HookSet) -> Report:
@@ -231,25 +238,25 @@ def _flip(call: RecordedCall, verdict: Verdict, now: str) -> Flip:
     )  # fmt: skip
 
 
-def _order(flip: Flip, start: int = 0) -> tuple[int, str, int, int]:
-    """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter; `start` is its piece's."""
-    return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, start, flip.line
+def _order(flip: Flip) -> tuple[int, str, int]:
+    """The worst first: DENY → ALLOW, then the lesser loosenings, then what got stricter."""
+    return _STRICTNESS[flip.now] - _STRICTNESS[flip.was], flip.file, flip.line
 
 
-def _in_turn(todo: list[Piece], make_hooks: MakeHooks) -> Iterator[tuple[Piece, Part]]:
+def _in_turn(todo: list[Piece], work: Work, make_hooks: MakeHooks) -> Iterator[tuple[Piece, Report]]:
     _start(make_hooks)
     try:
         for piece in todo:
-            yield piece, _work(piece)
+            yield piece, work(piece)
     finally:
         _ending.close()
 
 
-def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Part]]:
+def _at_once(todo: list[Piece], work: Work, make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Report]]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=partial(_start, make_hooks, alone=False)) as pool:
-        running = {pool.submit(_work, piece): piece for piece in todo}
+        running = {pool.submit(work, piece): piece for piece in todo}
         try:
             for done in as_completed(running):
                 yield running.pop(done), done.result()
@@ -260,27 +267,14 @@ def _at_once(todo: list[Piece], make_hooks: MakeHooks, jobs: int) -> Iterator[tu
             raise
 
 
-def _joined(done: Iterable[tuple[Piece, Part]], on_progress: OnProgress | None) -> Report:
+def _joined(done: Iterable[tuple[Piece, Report]], on_progress: OnProgress | None) -> Report:
     report = Report()
-    placed: list[tuple[Flip, int]] = []  # with the start of its piece, whose first line is known when all are done
-    lines: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for piece, (part, count) in done:
+    for piece, part in done:
         report.calls += part.calls
         report.failures += part.failures
         report.vanished += part.vanished
         report.counts += part.counts
-        lines[piece.path][piece.start] = count
-        placed += ((flip, piece.start) for flip in part.flips)
-        if len(placed) >= 2 * MOST_FLIPS:
-            placed = sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
+        report.flips = sorted([*report.flips, *part.flips], key=_order)[:MOST_FLIPS]
         if on_progress is not None:
             on_progress(piece.end - piece.start, report)
-    before = {}  # how many lines each file has before each of its pieces
-    for path, counted in lines.items():
-        starts = sorted(counted)
-        before[path] = dict(zip(starts, accumulate((counted[start] for start in starts), initial=0), strict=False))
-    report.flips = [
-        msgspec.structs.replace(flip, line=flip.line + before[flip.file][start])
-        for flip, start in sorted(placed, key=lambda one: _order(*one))[:MOST_FLIPS]
-    ]
     return report

@@ -117,30 +117,29 @@ _line = msgspec.json.Decoder(_Line)
 
 
 class Range:
-    """The calls recorded in the lines that begin in the bytes `start` to `end` of a file.
+    """The calls recorded in the lines of a file, or in those that begin in its bytes `start` to `end`.
 
-    Ranges that meet cover every line once. Never more than a line is held; a line that is too long, or no record, is
-    passed over. Line numbers count from the range's first line; `lines` says, at the end, how many it has. With `heard`
-    there are prompts and results among them, as far as they were recorded.
+    Never more than a line is held; a line that is too long, or no record, is passed over. `before` is how many lines
+    the file has before `start`. With `heard` there are prompts and results among them, as far as they were recorded.
     """
 
-    def __init__(self, path: str | Path, start: int = 0, end: int | None = None, *, heard: bool = False) -> None:
-        self._file, self._start, self._end, self._heard = str(path), start, end, heard
+    def __init__(
+        self, path: str | Path, start: int = 0, end: int | None = None, *, before: int = 0, heard: bool = False
+    ) -> None:
+        self._file, self._start, self._end, self._before, self._heard = str(path), start, end, before, heard
         self._open: OrderedDict[str, RecordedCall] = OrderedDict()  # calls whose results are not read yet
-        self.lines: int = 0
 
     def __iter__(self) -> Iterator[RecordedCall]:
         self._open.clear()
+        at, number = self._start, self._before
         with Path(self._file).open("rb") as file:
-            at = _line_start(file, self._start, self._end)
+            file.seek(at)
             while self._end is None or at < self._end:
-                line, length = _next_line(file)
+                line, length = next_line(file)
                 if not length:
                     break
-                at += length
-                self.lines += 1
-                if line:
-                    yield from self._read(self.lines, line)
+                at, number = at + length, number + 1
+                yield from self._read(number, line)
             yield from self._rest(file)
 
     def _read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
@@ -202,7 +201,7 @@ class Range:
         for _ in range(_LOOK_AHEAD):
             if not self._open:
                 break
-            line, length = _next_line(file)
+            line, length = next_line(file)
             if not length:
                 break
             before = set(self._open)
@@ -219,21 +218,7 @@ def calls(path: str | Path) -> Iterator[RecordedCall]:
     return iter(Range(path))
 
 
-def _line_start(file: BinaryIO, start: int, end: int | None) -> int:
-    """Move to the first line that begins at `start` or later, but not beyond `end`; where that is."""
-    if not start:
-        return 0
-    at = start - 1
-    file.seek(at)
-    while end is None or at < end:
-        part = file.readline(1 << 20)
-        at += len(part)
-        if not part or part.endswith(b"\n"):
-            break
-    return at
-
-
-def _next_line(file: BinaryIO) -> tuple[bytes, int]:
+def next_line(file: BinaryIO) -> tuple[bytes, int]:
     """The next line and its length; of one that is too long only the length."""
     line = file.readline(MOST_LINE)
     length = len(line)

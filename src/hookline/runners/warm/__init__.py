@@ -6,7 +6,8 @@ warm parent that dies, stalls or no longer matches the files it was made from is
 
 What a script could tell: `os.getppid()` is the warm parent, the seed of `hash()` for strings is the same in every run
 of one parent, `/proc/self/cmdline` is the parent's, `/proc/self/comm` is the run's marker, and a script that prints its
-own call stack sees one more frame beneath it. `HOOKLINE_WARM=0` turns all this off.
+own call stack sees one more frame beneath it, so that recursion ends a frame or two sooner. `HOOKLINE_WARM=0` turns
+all this off.
 """
 
 from hookline.runners.warm.pool import WarmPython, enabled, plan

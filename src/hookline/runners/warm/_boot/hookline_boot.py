@@ -24,12 +24,11 @@ import sys
 import zipimport
 
 import _frozen_importlib_external as external
-import _signal
 import _socket
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CODE = None  # the script's exit code, once it has one that is simply one
+CODE = None  # the exit code of a script that has ended in a usual way
 template = type(sys)("hookline_template")  # a module of Hookline's, without Hookline
 exec(external.SourceFileLoader("hookline_template", HERE + "/../../../core/template.py").get_code(None), vars(template))
 
@@ -273,57 +272,11 @@ def compiled(path):
         return None, None
 
 
-def deepen():
-    """Make up for our one frame beneath the script's, so that its recursion ends where it always does."""
-    get, put = sys.getrecursionlimit, sys.setrecursionlimit
-    beneath = 1 if sys.version_info >= (3, 12) else 2  # the call of `exec` counts too
-
-    def getrecursionlimit():
-        return get() - beneath
-
-    def setrecursionlimit(limit, /):
-        put(limit + beneath if isinstance(limit, int) and limit > 0 else limit)
-
-    put(get() + beneath)
-    sys.getrecursionlimit, sys.setrecursionlimit = getrecursionlimit, setrecursionlimit
-
-
-def own(traceback):
-    """A traceback from the script's first frame on."""
-    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(HERE):
-        traceback = traceback.tb_next
-    return traceback
-
-
-def reported(error):
-    """Report an uncaught exception as Python does; the exit code."""
-    if isinstance(error, SystemExit):
-        return asked_for(error)
-    error.__traceback__ = own(error.__traceback__)
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
-    if sys.version_info >= (3, 12):
-        sys.last_exc = error
-    try:
-        sys.excepthook(type(error), error, error.__traceback__)
-    except SystemExit as another:
-        return asked_for(another)
-    except BaseException as another:
-        another.__traceback__ = own(another.__traceback__)
-        another.__context__ = None if another.__context__ is error else another.__context__
-        sys.stderr.write("Error in sys.excepthook:\n")
-        sys.__excepthook__(type(another), another, another.__traceback__)
-        sys.stderr.write("\nOriginal exception was:\n")
-        sys.__excepthook__(type(error), error, error.__traceback__)
-    return -_signal.SIGINT if type(error) is KeyboardInterrupt else 1
-
-
-def asked_for(exit):
-    """The exit code of `sys.exit(…)`; what is not simply one is left to Python."""
-    if exit.code is None:
+def plain(code):
+    """The exit code of `sys.exit(code)`, where that is simply one."""
+    if code is None:
         return 0
-    if isinstance(exit.code, int) and -(1 << 63) <= exit.code < 1 << 63:
-        return exit.code & 0xFF
-    raise exit
+    return code if type(code) is int and 0 <= code < 256 else None
 
 
 STARTED_WITH = {}  # the modules that were there before the script
@@ -342,9 +295,9 @@ class Moment:
 def shorten():
     """The last exit function. Python takes the script's modules apart; all others go with the process.
 
-    Where stdout cannot be written, or the exit code is not simply one, Python does all of it, a millisecond longer.
+    Where stdout cannot be written, or the exit code is not simply one, Python does all of it, some milliseconds longer.
     """
-    if CODE is not None and (flush() or CODE < 0):
+    if CODE is not None and flush():
         sys.__interactivehook__ = Moment(forget)  # the last thing that goes before modules are taken apart
         sys._hookline = Moment(leave)  # and the first thing that goes when all modules but `sys` have been
 
@@ -356,15 +309,9 @@ def forget():
 
 
 def leave():
-    """End the process, with its last words, and by a signal, if it was one."""
+    """End the process, with its last words."""
     flush()
-    if CODE < 0:
-        os.kill(os.getpid(), -CODE)  # Python has put the signal's usual effect back
-    for fd in (0, 1, 2):
-        try:
-            os.close(fd)
-        except OSError:
-            pass
+    os.closerange(0, 3)
     say(GO, b"ended", CODE)
     os._exit(CODE)
 
@@ -384,30 +331,6 @@ def flush():
 
 # -- the process that forks, and from `become` on a run ---------------------------------------------------------------
 
-REHEARSAL = """
-import json, sys
-class A:
-    def f(self, x, *y, z=1, **k):
-        try:
-            for i in range(3):
-                if x.get("tool_input", {}).get("command", "") == f"{i}": print("a", file=sys.stderr)
-        except (KeyError, ValueError) as error:
-            return [x for x in y if x] + [lambda: z]
-        with open("x") as f: data = json.load(f)
-        while not data or z in data: break
-        else: return {**k, "a": (1, 2.0, None, True)}
-if __name__ == "__main__": sys.exit(A().f({}))
-"""
-
-
-def rehearse():
-    """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
-    compile(REHEARSAL, "<rehearsal>", "exec")
-    json = HIDDEN.modules.get("json")
-    if json is not None:
-        json.loads(json.dumps({"a": ["b", 1, 2.5, None, True]}))
-    shadowed({""})
-
 
 def serve(before):
     """Fork for every run; only a fork returns: the code to run, and where."""
@@ -424,8 +347,5 @@ def serve(before):
     gc.collect()
     gc.freeze()  # a fork neither walks nor copies what was there before it
     parent.serve()
-    if not template.is_waiting(parent.requests):
-        rehearse()
     HIDDEN.offer()
-    deepen()
     return prepare(*parent.become())

@@ -15,9 +15,9 @@ import hookline_boot
 RUN = hookline_boot.serve(BEFORE)
 try:
     exec(RUN.pop(0), RUN.pop())
-except BaseException as error:  # everything, as Python itself does
-    hookline_boot.CODE = hookline_boot.reported(error)
-else:
-    hookline_boot.CODE = 0
-if hookline_boot.CODE:
-    raise SystemExit(hookline_boot.CODE)  # the script may have put something else in the place of `sys.exit`
+except BaseException as error:
+    if type(error) is SystemExit:
+        hookline_boot.CODE = hookline_boot.plain(error.code)
+    error.__traceback__ = error.__traceback__.tb_next  # without this frame
+    raise  # which adds no frame: Python ends as it would
+hookline_boot.CODE = 0
