@@ -7,6 +7,8 @@ name, each with the method that answers it. The supervisor joins these tables an
 from __future__ import annotations
 
 import _socket
+import _thread
+import errno
 import fcntl
 import os
 
@@ -14,7 +16,7 @@ from hookline.sandbox import kernel
 from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.syscalls import IPC_CHANGES, READ_ONLY_SEGMENT
+from hookline.sandbox.syscalls import AT_FDCWD, IPC_CHANGES, READ_ONLY_SEGMENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from typing import Self, TypeVar
 
     Result = TypeVar("Result")
-
-    Table = dict[str, Callable[[str, "Notice"], "Refusal | None"]]
-    """A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
 
 _SHARED = ("/dev/shm", "/dev/pts")
 """Folders that every program puts something into; a line may, too, but what was there before is not its own."""
@@ -198,9 +197,6 @@ def _write(fd: int, line: str) -> None:
 _SYS_PTRACE = 1 << 19
 _MOST_KNOWN = 512
 
-Notice = tuple[int, ...]
-"""A notification: (id, thread, flags, number, arch, pointer, six arguments)."""
-
 
 class CallMade(Exception):
     """The supervisor has made a call itself: the caller gets its result, and the kernel does nothing more."""
@@ -211,6 +207,63 @@ class CallMade(Exception):
 
 class CallAnswered(Exception):
     """The caller has its answer already, or gets it from a thread that waits in its place."""
+
+
+class Call:
+    """A system call that waits for its answer, by a notification: its name, thread and arguments."""
+
+    def __init__(self, name: str, notice: tuple[int, ...], memory: kernel.Memory, listener: int = -1) -> None:
+        self.name: str = name
+        self.ident: int = notice[0]
+        self.thread: int = notice[1]
+        self.arguments: tuple[int, ...] = notice[6:]
+        self.memory: kernel.Memory = memory
+        self.listener: int = listener
+
+    def text(self, argument: int) -> str:
+        """The text that an argument points to."""
+        return os.fsdecode(self.memory.text(self.thread, self.arguments[argument]))
+
+    def block(self, address: int, length: int) -> bytes:
+        """What lies at an address."""
+        return self.memory.block(self.thread, address, length)
+
+    def folder(self, argument: int) -> int:
+        """The folder that an argument is; the caller's own one where there is no such argument."""
+        return AT_FDCWD if argument < 0 else signed(self.arguments[argument])
+
+    def waits(self) -> bool:
+        """Whether it is still waited for: what was read of its process was that process's."""
+        return kernel.still_waiting(self.listener, self.ident)
+
+    def answer(self, error: int | None = None, value: int = 0) -> None:
+        """Let it go on, or answer it: with a result or an error."""
+        kernel.respond(self.listener, self.ident, error, value)
+
+    def answer_later(self, deed: Callable[[], int | None], *fds: int) -> None:
+        """Have a thread do what may take long, answer with the error that this returns, and close descriptors."""
+
+        def work() -> None:
+            try:
+                self.answer(deed() or 0)
+            except CallAnswered:
+                return
+            except OSError as error:
+                self.answer(error.errno or errno.EACCES)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+
+        try:
+            _thread.start_new_thread(work, ())
+        except RuntimeError:
+            for fd in fds:
+                os.close(fd)
+            raise kernel.error(errno.EAGAIN) from None
+
+
+Table = dict[str, "Callable[[Call], Refusal | None]"]
+"""A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
 
 
 class Rights:
@@ -319,11 +372,6 @@ class JudgedLine:
         self.view: dict[str, tuple[str, bytes]] | None = view
         self.callers: Callers = Callers()
         self.memory: kernel.Memory = kernel.Memory()
-        self.listener: int = -1
-
-    def waits(self, notice: Notice) -> bool:
-        """Whether a call is still waited for: what was read of its process was that process's."""
-        return kernel.still_waiting(self.listener, notice[0])
 
 
 def number_in(path: str, key: str, default: int) -> int:
@@ -337,7 +385,7 @@ _bind = kernel.function("bind")
 
 
 class SocketCopy:
-    """`with` closes it, unless it is kept."""
+    """A copy of a line's socket, which `with` closes."""
 
     def __init__(self, fd: int) -> None:
         self.fd: int = fd
@@ -364,20 +412,11 @@ class SocketCopy:
                 fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)
 
     def bind(self, address: bytes) -> None:
-        """Give it a name."""
         if _bind(self.fd, address, len(address)):
             raise kernel.failure()
-
-    def keep(self) -> int:
-        """A descriptor that stays."""
-        return os.dup(self.fd)
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.socket.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.socket.close()

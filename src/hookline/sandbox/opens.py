@@ -5,7 +5,6 @@ Where a secret lies in a folder that the line may write to, every file is opened
 
 from __future__ import annotations
 
-import _thread
 import errno
 import fcntl
 import os
@@ -14,16 +13,12 @@ import stat
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import CallAnswered, JudgedLine, Notice, Refusal, signed, terminal_of
+from hookline.sandbox.judged_line import Call, CallAnswered, JudgedLine, Refusal, Table, terminal_of
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.places import read_table
 from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
 from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hookline.sandbox.judged_line import Table
 
 _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -42,26 +37,24 @@ class OpenCalls(WriteJudge):
         self._view = None if line.view is None else SystemView(line.view)
 
     def table(self) -> Table:
-        """The calls that open."""
         return dict.fromkeys(syscalls.OPENS, self._open)
 
-    def _open(self, name: str, notice: Notice) -> Refusal | None:
+    def _open(self, call: Call) -> Refusal | None:
         """Open a file and hand it over."""
         if self._line.places is None and not self._line.policy.block and self._view is None:
             return None
-        thread, arguments = notice[1], notice[6:]
-        folder, path, flags, mode = _opening(name, arguments)
+        folder, path, flags, mode = _opening(call)
         if flags & os.O_PATH:
             return None  # the flags are in a register: nothing can be written, nor read
-        text = os.fsdecode(self._line.memory.text(thread, path))
+        text = call.text(path)
         if not flags & syscalls.O_WRITES and self._view is not None:
             if file := self._view.file(text):
-                self._hand_over(notice, self._view.open(file), flags)
+                self._hand_over(call, self._view.open(file), flags)
                 raise CallAnswered
             if not self._line.hidden and not text.startswith("/proc"):
                 return None  # Landlock decides
         try:
-            fd = self._line.callers.act(thread, lambda: self._opened(notice, folder, text, flags, mode))
+            fd = self._line.callers.act(call.thread, lambda: self._opened(call, folder, text, flags, mode))
         except RefusedCall as refused:
             return refused.refusal
         if flags & syscalls.O_WRITES and kernel.is_proc(fd) and (found := self._reaches(name_of(fd))):
@@ -69,7 +62,7 @@ class OpenCalls(WriteJudge):
             return found
         if self._view is not None:
             self._view.judge(fd)
-        self._hand_over(notice, fd, flags)
+        self._hand_over(call, fd, flags)
         raise CallAnswered
 
     def _reaches(self, path: str) -> Refusal | None:
@@ -81,16 +74,16 @@ class OpenCalls(WriteJudge):
             return Refusal(f"to write `{path}`", self._line.policy.write_guard, "this line did not start that program")
         return None
 
-    def _opened(self, notice: Notice, folder: int, text: str, flags: int, mode: int) -> int:
+    def _opened(self, call: Call, folder: int, text: str, flags: int, mode: int) -> int:
         """A file that is open: links at the end of its path are read here, one after the other."""
         base = -1
         try:
             for _ in range(_MOST_LINKS):
-                parent, last = resolve_parent(notice[1], folder, text + "." if text.endswith("/") else text, base)
+                parent, last = resolve_parent(call.thread, folder, text + "." if text.endswith("/") else text, base)
                 if base >= 0:
                     os.close(base)
                 base = parent.fd
-                found = self._open_name(notice, NamedPlace(parent, last), flags, mode)
+                found = self._open_name(call, NamedPlace(parent, last), flags, mode)
                 if isinstance(found, int):
                     return found
                 text = found
@@ -99,27 +92,27 @@ class OpenCalls(WriteJudge):
                 os.close(base)
         raise kernel.error(errno.ELOOP)
 
-    def _open_name(self, notice: Notice, place: NamedPlace, flags: int, mode: int) -> int | str:
+    def _open_name(self, call: Call, place: NamedPlace, flags: int, mode: int) -> int | str:
         """A file that is open, or what the link says that lies there."""
         writes = flags & syscalls.O_WRITES
         if writes:
             self._judge(place, OPENS)
             if not self._holds(place.path):
-                return self._fail_outside(notice, place, flags)
+                return self._fail_outside(call, place, flags)
         elif not flags & os.O_NONBLOCK and _is_pipe(place):
-            return self._wait_to_open(notice, place, flags)
+            return self._wait_to_open(call, place, flags)
         try:
             fd = os.open(place.name, (flags & ~os.O_TRUNC) | _QUICK, mode & 0o7777, dir_fd=place.folder.fd)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and not flags & os.O_NOFOLLOW:
                 if kernel.is_proc(place.folder.fd):
-                    return self._open_behind(notice, place, flags)
+                    return self._open_behind(place, flags)
                 try:
                     return os.readlink(place.name, dir_fd=place.folder.fd)
                 except OSError:
                     raise error from None
             if error.errno == errno.ENXIO and not flags & os.O_NONBLOCK:
-                return self._wait_to_open(notice, place, flags)
+                return self._wait_to_open(call, place, flags)
             raise
         self._note(place, flags, fd)
         return fd
@@ -129,7 +122,7 @@ class OpenCalls(WriteJudge):
         known = self._hidden.get((facts.st_dev, facts.st_ino))
         return known is not None and known == kernel.birth(fd)
 
-    def _open_behind(self, notice: Notice, place: NamedPlace, flags: int) -> int:
+    def _open_behind(self, place: NamedPlace, flags: int) -> int:
         """The file behind a link of procfs, which says no path: a descriptor of the caller, a folder, a program."""
         with OpenedPath("", os.open(place.name, _LOOK, dir_fd=place.folder.fd)) as file:
             path = name_of(file.fd)
@@ -139,57 +132,49 @@ class OpenCalls(WriteJudge):
             self._note(NamedPlace(OpenedPath(path), "."), flags, fd)
             return fd
 
-    def _fail_outside(self, notice: Notice, place: NamedPlace, flags: int) -> int | str:
+    def _fail_outside(self, call: Call, place: NamedPlace, flags: int) -> int | str:
         """What the kernel would say to an open for writing outside: only what could be written is worth a report."""
         facts = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False) if self._exists(place) else None
         if facts is not None and stat.S_ISLNK(facts.st_mode) and not flags & (os.O_NOFOLLOW | os.O_EXCL):
             if kernel.is_proc(place.folder.fd):
-                return self._open_behind(notice, place, flags)
+                return self._open_behind(place, flags)
             return os.readlink(place.name, dir_fd=place.folder.fd)
         if facts is None and not flags & os.O_CREAT:
             raise kernel.error(errno.ENOENT)
         if facts is not None and flags & os.O_CREAT and flags & os.O_EXCL:
             raise kernel.error(errno.EEXIST)
         if facts is not None and not flags & (os.O_ACCMODE | os.O_TRUNC):
-            return self._open_name(notice, place, flags & ~os.O_CREAT, 0)  # it is there, and is only read
+            return self._open_name(call, place, flags & ~os.O_CREAT, 0)  # it is there, and is only read
         raise RefusedCall(outside(self._line.policy, "write", place.path))
 
-    def _wait_to_open(self, notice: Notice, place: NamedPlace, flags: int) -> int:
+    def _wait_to_open(self, call: Call, place: NamedPlace, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
         if place.path == "/dev/tty":
-            if not (terminal := terminal_of(notice[1])):
+            if not (terminal := terminal_of(call.thread)):
                 raise kernel.error(errno.ENXIO)
             return os.open(terminal, (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
         pipe = os.open(place.name, _LOOK | os.O_NOFOLLOW, dir_fd=place.folder.fd)
-        try:
-            _thread.start_new_thread(self._open_slowly, (self._line.listener, notice, pipe, flags))
-        except RuntimeError:
-            os.close(pipe)
-            raise kernel.error(errno.EAGAIN) from None
+
+        def open_slowly() -> None:
+            fd = os.open(f"/proc/self/fd/{pipe}", (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
+            self._hand_over(call, fd, flags)
+            raise CallAnswered
+
+        call.answer_later(open_slowly, pipe)
         raise CallAnswered
 
-    def _open_slowly(self, listener: int, notice: Notice, pipe: int, flags: int) -> None:
-        try:
-            fd = os.open(f"/proc/self/fd/{pipe}", (flags & ~_MAKING) | os.O_NOCTTY | os.O_CLOEXEC)
-            self._hand_over(notice, fd, flags, listener)
-        except OSError as error:
-            kernel.respond(listener, notice[0], error.errno)
-        finally:
-            os.close(pipe)
-
-    def _hand_over(self, notice: Notice, fd: int, flags: int, listener: int = -1) -> None:
+    def _hand_over(self, call: Call, fd: int, flags: int) -> None:
         """Give an open file to the caller, emptied and waiting as it asked."""
-        listener = listener if listener >= 0 else self._line.listener
         try:
             facts = os.fstat(fd)
             if flags & os.O_TRUNC and stat.S_ISREG(facts.st_mode):
                 os.truncate(fd if flags & os.O_ACCMODE else f"/proc/self/fd/{fd}", 0)
             if not flags & os.O_NONBLOCK:
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
-            kernel.give_descriptor(listener, notice[0], fd, flags & os.O_CLOEXEC, answer=True)
+            kernel.give_descriptor(call.listener, call.ident, fd, flags & os.O_CLOEXEC, answer=True)
         except OSError as error:
             if error.errno != errno.ENOENT:  # else the caller has ended
-                kernel.respond(listener, notice[0], error.errno or errno.EACCES)
+                call.answer(error.errno or errno.EACCES)
         finally:
             os.close(fd)
 
@@ -251,13 +236,13 @@ class SystemView:
             raise kernel.error(errno.EACCES)
 
 
-def _opening(name: str, arguments: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Folder, path, flags and mode of a call that opens."""
-    if name == "creat":
-        return syscalls.AT_FDCWD, arguments[0], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, arguments[1]
-    if name == "open":
-        return syscalls.AT_FDCWD, arguments[0], arguments[1] & 0x7FFFFFFF, arguments[2]
-    return signed(arguments[0]), arguments[1], arguments[2] & 0x7FFFFFFF, arguments[3]
+def _opening(call: Call) -> tuple[int, int, int, int]:
+    """Folder, the path's place among the arguments, flags and mode of a call that opens."""
+    if call.name == "creat":
+        return syscalls.AT_FDCWD, 0, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, call.arguments[1]
+    path = 0 if call.name == "open" else 1
+    flags, mode = call.arguments[path + 1 : path + 3]
+    return call.folder(path - 1), path, flags & 0x7FFFFFFF, mode
 
 
 def _is_pipe(place: NamedPlace) -> bool:

@@ -7,12 +7,7 @@ import os
 import time
 
 from hookline.sandbox import kernel, signals, syscalls
-from hookline.sandbox.judged_line import CallMade, JudgedLine, Notice, Refusal, number_in, signed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hookline.sandbox.judged_line import Table
-
+from hookline.sandbox.judged_line import Call, CallMade, JudgedLine, Refusal, Table, number_in, signed
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPU, _DATA = 0, 2
@@ -30,39 +25,38 @@ class OtherProcesses:
         self._line = line
 
     def table(self) -> Table:
-        """The calls that reach another process."""
         table: Table = dict.fromkeys((*syscalls.SCHEDULING, *syscalls.OWNED_GROUPS), self._process)
         table |= dict.fromkeys(syscalls.FORKS, self._fork)
         return table | dict.fromkeys(syscalls.SIGNALS, self._signal) | dict.fromkeys(syscalls.IPC, self._segment)
 
-    def _segment(self, name: str, notice: Notice) -> Refusal | None:
-        if self._line.places is None or not self._line.others.own_segment(name, notice[6:]):
+    def _segment(self, call: Call) -> Refusal | None:
+        if self._line.places is None or not self._line.others.own_segment(call.name, call.arguments):
             return None
         what = "to change System V memory, semaphores or queues"
         return Refusal(what, self._line.policy.write_guard, "they were there before this line")
 
-    def _fork(self, name: str, notice: Notice) -> Refusal | None:
+    def _fork(self, call: Call) -> Refusal | None:
         """A new process, where they are counted; a new namespace, always."""
         guard, most = self._line.policy.write_guard, self._line.policy.limits.get("processes")
-        if name == "clone" and notice[6] & syscalls.NAMESPACES:
-            return Refusal(syscalls.REFUSED[name], guard, "a confined line may not do this")
+        if call.name == "clone" and call.arguments[0] & syscalls.NAMESPACES:
+            return Refusal(syscalls.REFUSED[call.name], guard, "a confined line may not do this")
         if most is not None and len(signals.descendants(os.getpid())) >= most:
             raise kernel.error(errno.EAGAIN)
         return None
 
-    def _process(self, name: str, notice: Notice) -> Refusal | None:
+    def _process(self, call: Call) -> Refusal | None:
         """What changes a process, or its group: only those that the line has started are its to change."""
-        target = _target(name, notice[6:], notice[1])
+        target = _target(call)
         if target is None or (target != -1 and descends(abs(target), os.getpid())):
             return None
         return self._refused("to change", target)
 
-    def _signal(self, name: str, notice: Notice) -> Refusal | None:
+    def _signal(self, call: Call) -> Refusal | None:
         """Landlock keeps signals inside from Linux 6.12 on; before, those to others than the caller are sent here.
 
         Every process that a group or `-1` means gets it which the line has started, and no other one.
         """
-        thread, arguments = notice[1], notice[6:]
+        name, thread, arguments = call.name, call.thread, call.arguments
         caller = number_in(f"/proc/{thread}/status", "Tgid:", thread)
         target, number = signed(arguments[0]), arguments[syscalls.SIGNAL_AT.get(name, 1)] & 0xFFFFFFFF
         if name == "pidfd_send_signal":
@@ -174,11 +168,12 @@ _WHAT = {
 }
 
 
-def _target(name: str, arguments: tuple[int, ...], thread: int) -> int | None:
+def _target(call: Call) -> int | None:
     """The process whose limits or scheduling a call changes, negative for a group; None if it changes none.
 
     -1 stands for everything of a user.
     """
+    name, arguments, thread = call.name, call.arguments, call.thread
     if name == "prlimit64" and not arguments[syscalls.NEW_LIMIT]:
         return None
     if name not in syscalls.OWNED_GROUPS:

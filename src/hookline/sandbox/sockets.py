@@ -8,23 +8,24 @@ has made, or one that the user named.
 from __future__ import annotations
 
 import _socket
-import _thread
 import errno
 import os
 import select
 import stat
 import struct
 import time
+from functools import partial
 
 from hookline.sandbox import kernel
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
 from hookline.sandbox.judged_line import (
+    Call,
     CallAnswered,
     CallMade,
     JudgedLine,
-    Notice,
     Refusal,
     SocketCopy,
+    Table,
     connect,
     signed,
 )
@@ -35,7 +36,6 @@ from hookline.sandbox.syscalls import AT_FDCWD
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.egress import Egress
-    from hookline.sandbox.judged_line import Table
 
 UNIX = 1
 _SEQPACKET, _DATAGRAM, _RAW, _KIND = 5, 2, 3, 0xF
@@ -62,13 +62,12 @@ class Sockets:
         self._named = {_identity(os.stat(path)) for path in self._paths if os.path.exists(path)}
 
     def table(self) -> Table:
-        """The calls that make a socket, or name whom it talks to."""
         made: Table = {"connect": self._connect, "bind": self._bind, "listen": self._listen}
         return made | {"socket": self._kind, "socketpair": self._pair}
 
-    def _kind(self, _name: str, notice: Notice) -> Refusal | None:
+    def _kind(self, call: Call) -> Refusal | None:
         """Say why there is no such socket; families that no program needs are unknown here."""
-        family = signed(notice[6])
+        family = signed(call.arguments[0])
         if family == UNIX:
             return Refusal("a Unix datagram socket", self._guard, "it could send to programs outside", quiet=True)
         if family in (INTERNET, INTERNET_6) and self._line.policy.network == "none":
@@ -77,27 +76,27 @@ class Sockets:
             return Refusal("a socket", self._line.policy.host_guard, "only TCP reaches named hosts", quiet=True)
         raise kernel.error(errno.EAFNOSUPPORT)
 
-    def _pair(self, _name: str, notice: Notice) -> Refusal | None:
+    def _pair(self, call: Call) -> Refusal | None:
         """Two ends that send packets to each other: made so that neither can be pointed elsewhere."""
-        family, kind, protocol = (signed(value) for value in notice[6:9])
+        family, kind, protocol = (signed(value) for value in call.arguments[:3])
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
             raise kernel.error(errno.EAFNOSUPPORT)
         ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
-        flags, listener = kind & _socket.SOCK_CLOEXEC, self._line.listener
+        flags = kind & _socket.SOCK_CLOEXEC
         try:
-            numbers = [kernel.give_descriptor(listener, notice[0], end.fileno(), flags) for end in ends]
+            numbers = [kernel.give_descriptor(call.listener, call.ident, end.fileno(), flags) for end in ends]
         finally:
             for end in ends:
                 end.close()
-        self._line.memory.write(notice[1], notice[6 + 3], struct.pack("2i", *numbers))
+        call.memory.write(call.thread, call.arguments[3], struct.pack("2i", *numbers))
         raise CallMade
 
-    def _connect(self, _name: str, notice: Notice) -> Refusal | None:
-        address = self._address(notice)
-        with self._copy(notice) as sock:
+    def _connect(self, call: Call) -> Refusal | None:
+        address = _address(call)
+        with _copy(call) as sock:
             family = int.from_bytes(address[:2], "little")
             if family == UNIX and sock.socket.family == UNIX:
-                return self._connect_unix(sock, notice, address[2:])
+                return self._connect_unix(sock, call, address[2:])
             if family in (INTERNET, INTERNET_6) and sock.socket.family in (INTERNET, INTERNET_6):
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
                 by_name = self._egress
@@ -105,32 +104,8 @@ class Sockets:
                 if refusal is not None:
                     return refusal
                 self._line.saw("host", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-            self._make(sock, notice, address)
+            _make(sock, call, address)
         return None
-
-    def _address(self, notice: Notice) -> bytes:
-        return self._line.memory.block(notice[1], notice[6 + 1], min(notice[6 + 2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
-
-    def _copy(self, notice: Notice) -> SocketCopy:
-        """The socket itself, whatever becomes of its number."""
-        sock = SocketCopy(kernel.take_descriptor(notice[1], signed(notice[6])))
-        if not self._line.waits(notice):  # what was read may be another process's
-            sock.close()
-            raise CallAnswered
-        return sock
-
-    def _make(self, sock: SocketCopy, notice: Notice, address: bytes, file: int = -1) -> None:
-        """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
-        address = address or _path_address(file)
-        error = sock.connect(address)
-        if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
-            kept = os.dup(file) if file >= 0 else -1
-            waited = b"" if error == errno.EINPROGRESS else address if kept < 0 else _path_address(kept)
-            _thread.start_new_thread(_wait, (self._line.listener, notice, sock.keep(), waited, kept))
-            raise CallAnswered
-        if error:
-            raise OSError(error, os.strerror(error))
-        raise CallMade
 
     def _remote_shell(self, host: str, port: int) -> Refusal | None:
         own = host in _ANY or host.startswith("127.")
@@ -141,12 +116,12 @@ class Sockets:
 
     # -- Unix sockets ----------------------------------------------------------------------------------------------
 
-    def _connect_unix(self, sock: SocketCopy, notice: Notice, name: bytes) -> Refusal | None:
+    def _connect_unix(self, sock: SocketCopy, call: Call, name: bytes) -> Refusal | None:
         if name.startswith(b"\0"):
-            if not self._is_own_name(notice[1], name):
+            if not self._is_own_name(call.thread, name):
                 raise kernel.error(errno.ECONNREFUSED)
-            self._make(sock, notice, struct.pack("H", UNIX) + name)
-        with resolve_in_process(notice[1], AT_FDCWD, os.fsdecode(name.partition(b"\0")[0])) as place:
+            _make(sock, call, struct.pack("H", UNIX) + name)
+        with resolve_in_process(call.thread, AT_FDCWD, os.fsdecode(name.partition(b"\0")[0])) as place:
             found = os.stat(place.fd if place.fd >= 0 else place.path)
             if not stat.S_ISSOCK(found.st_mode):
                 raise kernel.error(errno.ECONNREFUSED)
@@ -155,7 +130,7 @@ class Sockets:
                 quiet = any(matches_glob(pattern, place.path) for pattern in _ON_THE_SIDE)
                 what = f"to connect to `{place.path}`"
                 return Refusal(what, self._guard, "its listener is outside", advice, quiet=quiet)
-            self._line.callers.act(notice[1], lambda: self._make(sock, notice, b"", place.fd))
+            self._line.callers.act(call.thread, lambda: _make(sock, call, b"", place.fd))
         return None
 
     def _is_open(self, path: str, found: os.stat_result) -> bool:
@@ -173,38 +148,38 @@ class Sockets:
         rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").splitlines()[1:]]
         return inode is not None and any(row[6:] == [b"%d" % inode, shown] for row in rows)
 
-    def _bind(self, _name: str, notice: Notice) -> Refusal | None:
-        address = self._address(notice)
-        with self._copy(notice) as sock:
+    def _bind(self, call: Call) -> Refusal | None:
+        address = _address(call)
+        with _copy(call) as sock:
             name = address[2:].partition(b"\0")[0]
             if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
-                return self._bind_path(sock, notice, os.fsdecode(name), address)
+                return self._bind_path(sock, call, os.fsdecode(name), address)
             egress = self._egress
             if egress and not egress.namespace and sock.socket.family in (INTERNET, INTERNET_6):
                 family = int.from_bytes(address[:2], "little")
                 if family not in (INTERNET, INTERNET_6):
                     raise kernel.error(errno.EAFNOSUPPORT)
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
-                self._line.callers.act(notice[1], lambda: egress.bind(sock, host, port))
+                self._line.callers.act(call.thread, lambda: egress.bind(sock, host, port))
                 raise CallMade
-            self._line.callers.act(notice[1], lambda: sock.bind(address))
+            self._line.callers.act(call.thread, lambda: sock.bind(address))
             if sock.socket.family == UNIX:
                 own = sock.socket.getsockname()
                 self._abstract[own] = os.fstat(sock.fd).st_ino
         raise CallMade
 
-    def _listen(self, _name: str, notice: Notice) -> Refusal | None:
-        with self._copy(notice) as sock:
+    def _listen(self, call: Call) -> Refusal | None:
+        with _copy(call) as sock:
             if self._egress:
-                self._egress.listen(sock, signed(notice[6 + 1]))
+                self._egress.listen(sock, signed(call.arguments[1]))
         raise CallMade
 
-    def _bind_path(self, sock: SocketCopy, notice: Notice, name: str, address: bytes) -> Refusal | None:
+    def _bind_path(self, sock: SocketCopy, call: Call, name: str, address: bytes) -> Refusal | None:
         """Bind with the words of the caller, which it may ask for later, from its folder.
 
         A link on the way may change meanwhile; Landlock's rules, which hold for us, too, keep the file inside.
         """
-        thread, places = notice[1], self._line.places
+        thread, places = call.thread, self._line.places
         parent, _, last = name.rstrip("/").rpartition("/")
         folder = parent or ("/" if name.startswith("/") else "")
         with resolve_in_process(thread, AT_FDCWD, folder) as place:
@@ -225,19 +200,40 @@ class Sockets:
         raise CallMade
 
 
-def _wait(listener: int, notice: Notice, fd: int, address: bytes, file: int) -> None:
-    """Wait, in a thread, for a connection that is under way, or for a full Unix listener; and answer the caller."""
-    try:
-        made = address and connect(fd, address, len(address))
-        error = (kernel.failure().errno or 0) if made else 0 if address else _finish(listener, notice, fd)
-        kernel.respond(listener, notice[0], error)
-    finally:
-        os.close(fd)
-        if file >= 0:
-            os.close(file)
+def _address(call: Call) -> bytes:
+    return call.block(call.arguments[1], min(call.arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
 
 
-def _finish(listener: int, notice: Notice, fd: int) -> int:
+def _copy(call: Call) -> SocketCopy:
+    """The socket itself, whatever becomes of its number."""
+    sock = SocketCopy(kernel.take_descriptor(call.thread, call.folder(0)))
+    if not call.waits():  # what was read may be another process's
+        sock.socket.close()
+        raise CallAnswered
+    return sock
+
+
+def _make(sock: SocketCopy, call: Call, address: bytes, file: int = -1) -> None:
+    """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
+    error = sock.connect(address or _path_address(file))
+    if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
+        fd, *files = kept = [os.dup(each) for each in (sock.fd, file) if each >= 0]
+        waits = error == errno.EINPROGRESS
+        deed = partial(_finish, call, fd) if waits else partial(_connect, fd, address or _path_address(*files))
+        call.answer_later(deed, *kept)
+        raise CallAnswered
+    if error:
+        raise OSError(error, os.strerror(error))
+    raise CallMade
+
+
+def _connect(fd: int, address: bytes) -> int:
+    """Connect to a full Unix listener, which is waited for; 0 or the error."""
+    return (kernel.failure().errno or 0) if connect(fd, address, len(address)) else 0
+
+
+def _finish(call: Call, fd: int) -> int:
+    """Wait for a connection that is under way; 0 or the error."""
     sock = _socket.socket(fileno=fd)
     seconds, fraction = struct.unpack("2l", sock.getsockopt(_SOCKET_LEVEL, _SEND_TIMEOUT, 16))
     end = time.monotonic() + seconds + fraction / 1e6 if seconds or fraction else None
@@ -245,7 +241,7 @@ def _finish(listener: int, notice: Notice, fd: int) -> int:
     events.register(fd, select.POLLOUT)
     try:
         while not events.poll(_MOMENT):
-            if not kernel.still_waiting(listener, notice[0]) or _signalled(notice[1]):
+            if not call.waits() or _signalled(call.thread):
                 return errno.EINTR
             if end is not None and time.monotonic() > end:
                 return errno.EINPROGRESS

@@ -9,12 +9,13 @@ from contextlib import suppress
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge
 from hookline.sandbox.judged_line import (
+    Call,
     CallAnswered,
     CallMade,
     JudgedLine,
-    Notice,
     Refusal,
     Reporter,
+    Table,
     number_in,
     signed,
 )
@@ -24,7 +25,6 @@ from hookline.sandbox.programs import Library
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hookline.sandbox.egress import Egress
-    from hookline.sandbox.judged_line import Table
     from hookline.sandbox.protected import ProtectedPaths, Snapshot
 
 
@@ -39,7 +39,6 @@ class ProgramStarts:
         self._traced: set[tuple[int, str]] = set()
 
     def table(self) -> Table:
-        """The calls that start a program."""
         started: Table = {name: self._started for name, _ in syscalls.STARTED.values()}
         return {"execve": self._start, "execveat": self._start, "ptrace": self._trace, **started}
 
@@ -53,20 +52,14 @@ class ProgramStarts:
         if path:
             self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
 
-    def _start(self, name: str, notice: Notice) -> Refusal | None:
-        thread, arguments = notice[1], notice[6:]
+    def _start(self, call: Call) -> Refusal | None:
         self._line.callers.forget()  # a program may have other rights than the one before it
-        at = 0 if name == "execve" else 1
-        folder = syscalls.AT_FDCWD if name == "execve" else signed(arguments[0])
-        given = os.fsdecode(self._line.memory.text(thread, arguments[at]))
-        argv = self._texts(thread, arguments[at + 1])
-
-        def variables() -> list[str]:
-            return self._texts(thread, arguments[at + 2])
-
-        cwd = real(thread, syscalls.AT_FDCWD, "")
-        with resolve_in_process(thread, folder, given) as place:
-            start = Start(given, place.path, argv, cwd, thread, opened=place.opened, variables=variables)
+        at = 0 if call.name == "execve" else 1
+        given, argv = call.text(at), _texts(call, at + 1)
+        cwd = real(call.thread, syscalls.AT_FDCWD, "")
+        with resolve_in_process(call.thread, call.folder(at - 1), given) as place:
+            start = Start(given, place.path, argv, cwd, call.thread, opened=place.opened,
+                          variables=lambda: _texts(call, at + 2))  # fmt: skip
             refusal = self._blocked(start) or self._traced_later(start)
             if refusal is None and self._line.policy.block:
                 self._approvals.note(start)
@@ -74,26 +67,22 @@ class ProgramStarts:
                 self._line.saw("program", start.line)
             return refusal
 
-    def _texts(self, thread: int, address: int) -> list[str]:
-        return [os.fsdecode(word) for word in self._line.memory.texts(thread, address)]
-
-    def _started(self, _name: str, notice: Notice) -> Refusal | None:
+    def _started(self, call: Call) -> Refusal | None:
         """Look again at a program that has just started, since its words may have been changed after they were judged.
 
         Its memory is its own now, and none of its code has run: its C library makes this call. What should not have
         started is ended here, and so is what cannot be looked at.
         """
-        thread = notice[1]
         try:
-            refusals = (self._blocked(start) for start in self._approvals.surprises(thread))
+            refusals = (self._blocked(start) for start in self._approvals.surprises(call.thread))
             return next((refusal for refusal in refusals if refusal is not None), None)
         except (OSError, ValueError) as error:
             reason = f"it cannot be looked at ({error})"
-            return Refusal(f"program {thread}", self._line.policy.block_guard, reason)
+            return Refusal(f"program {call.thread}", self._line.policy.block_guard, reason)
 
-    def _trace(self, _name: str, notice: Notice) -> Refusal | None:
+    def _trace(self, call: Call) -> Refusal | None:
         """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
-        target = signed(notice[6 + 1])
+        target = signed(call.arguments[1])
         process = number_in(f"/proc/{target}/status", "Tgid:", target)
         if self._approvals.awaits(process) or self._approvals.awaits(target):
             raise kernel.error(errno.EPERM)
@@ -122,6 +111,10 @@ class ProgramStarts:
         return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")
 
 
+def _texts(call: Call, argument: int) -> list[str]:
+    return [os.fsdecode(word) for word in call.memory.texts(call.thread, call.arguments[argument])]
+
+
 _COLUMN = syscalls.MACHINES.get(kernel.machine(), (0, 0))[1]
 _NAMES = {numbers[_COLUMN]: name for name, numbers in syscalls.NUMBERS.items()}
 """The calls of this machine, by number."""
@@ -144,7 +137,7 @@ class Supervisor:
         """Judge the line's own program before it starts, while there is nothing else to do."""
         self._starts.foresee(paths, argv)
 
-    def starts_command(self, notice: Notice) -> bool:
+    def starts_command(self, notice: tuple[int, ...]) -> bool:
         """Whether a call is part of the start of the line's own program: none of its code has run yet."""
         self._calls += 1
         return self._calls == 1 or (self._calls == 2 and _NAMES.get(notice[3]) in _STARTED)
@@ -187,34 +180,33 @@ class Supervisor:
             reason = "it runs later; it was changed, and put back when the line had ended"
             self._reporter.say(Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`"))
 
-    def answer(self, listener: int, notice: Notice) -> None:
+    def answer(self, listener: int, notice: tuple[int, ...]) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
-        name = _NAMES.get(notice[3], "")
-        self._line.listener = listener
+        call = Call(_NAMES.get(notice[3], ""), notice, self._line.memory, listener)
         try:
-            refusal = self.judge(name, notice)
+            refusal = self.judge(call)
         except CallMade as made:
-            kernel.respond(listener, notice[0], 0, made.value)
+            call.answer(0, made.value)
             return
         except CallAnswered:
             return
         except OSError as error:
-            kernel.respond(listener, notice[0], error.errno or errno.EACCES)
+            call.answer(error.errno or errno.EACCES)
             return
-        if not self._line.waits(notice):
+        if not call.waits():
             return
         if refusal is not None:
             self._reporter.say(refusal)
-            if name in ("arch_prctl", "set_tid_address"):  # by a program that has started
-                signals.send(notice[1], signals.KILL)
-        denied = name in syscalls.WRITES or name in ("execve", "execveat", "socket", "connect", "bind")
-        kernel.respond(listener, notice[0], None if refusal is None else errno.EACCES if denied else errno.EPERM)
+            if call.name in ("arch_prctl", "set_tid_address"):  # by a program that has started
+                signals.send(call.thread, signals.KILL)
+        denied = call.name in syscalls.WRITES or call.name in ("execve", "execveat", "socket", "connect", "bind")
+        call.answer(None if refusal is None else errno.EACCES if denied else errno.EPERM)
 
-    def judge(self, name: str, notice: Notice) -> Refusal | None:
+    def judge(self, call: Call) -> Refusal | None:
         """Why a call may not be made, if it may not; `CallMade` if it has been, OSError if it fails."""
-        if name not in self._judges:
+        if call.name not in self._judges:
             self.look_around()
-        return self._judges[name](name, notice)
+        return self._judges[call.name](call)
 
-    def _never(self, name: str, _notice: Notice) -> Refusal | None:
-        return Refusal(syscalls.REFUSED[name], self._line.policy.write_guard, "a confined line may not do this")
+    def _never(self, call: Call) -> Refusal | None:
+        return Refusal(syscalls.REFUSED[call.name], self._line.policy.write_guard, "a confined line may not do this")

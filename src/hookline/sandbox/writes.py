@@ -14,13 +14,9 @@ import stat
 
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Notice, Refusal, signed
+from hookline.sandbox.judged_line import Call, CallAnswered, CallMade, JudgedLine, Refusal, Table
 from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hookline.sandbox.judged_line import Table
 
 _EXCHANGE, _FOLLOW = 2, 0x400
 _MOST_TEXT = 1 << 20
@@ -110,44 +106,37 @@ class NameCalls(WriteJudge):
         table: Table = {name: self._make for name in syscalls.WRITES if name not in syscalls.OPENS}
         return table | dict.fromkeys(syscalls.CREDENTIALS, self._forget)
 
-    def _forget(self, _name: str, _notice: Notice) -> Refusal | None:
+    def _forget(self, _call: Call) -> Refusal | None:
         self._line.callers.forget()
         return None
 
-    def _make(self, name: str, notice: Notice) -> Refusal | None:
-        """Make, move or remove a name."""
+    def _make(self, call: Call) -> Refusal | None:
         if self._line.places is None:
             return None
         named = {"link": self._link, "linkat": self._link, "truncate": self._truncate}
-        deed = named.get(name, self._make_names)
+        deed = named.get(call.name, self._make_names)
         try:
-            self._line.callers.act(notice[1], lambda: deed(name, notice))
+            self._line.callers.act(call.thread, lambda: deed(call))
         except RefusedCall as refused:
             return refused.refusal
         raise CallMade
 
-    def _make_names(self, name: str, notice: Notice) -> None:
+    def _make_names(self, call: Call) -> None:
         places: list[NamedPlace] = []
         try:
-            for folder, path in syscalls.WRITES[name].pairs:
-                places.append(self._place(name, notice, folder, path))
-            if not self._line.waits(notice):
+            for folder, path in syscalls.WRITES[call.name].pairs:
+                places.append(_place(call, folder, path))
+            if not call.waits():
                 raise CallAnswered
-            self._change(name, notice, places)
+            self._change(call, places)
         finally:
             for place in places:
                 os.close(place.folder.fd)
         for place in places:
             self._line.saw("written", place.path)
 
-    def _place(self, name: str, notice: Notice, folder: int, path: int) -> NamedPlace:
-        thread, arguments = notice[1], notice[6:]
-        text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
-        at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
-        return NamedPlace(*resolve_parent(thread, at, text), slash=text.endswith("/") and not name.startswith("mkdir"))
-
-    def _change(self, name: str, notice: Notice, places: list[NamedPlace]) -> None:
-        thread, arguments, (first, last) = notice[1], notice[6:], (places[0], places[-1])
+    def _change(self, call: Call, places: list[NamedPlace]) -> None:
+        name, arguments, (first, last) = call.name, call.arguments, (places[0], places[-1])
         fd, at = first.folder.fd, last.folder.fd
         if name.startswith("rename"):
             self._rename(first, last, arguments[4] & 0xFFFFFFFF if name == "renameat2" else 0)
@@ -163,7 +152,7 @@ class NameCalls(WriteJudge):
         elif name.startswith("mkdir"):
             os.mkdir(last.name, arguments[1 if name == "mkdir" else 2] & 0o7777, dir_fd=at)
         elif name.startswith("symlink"):
-            os.symlink(self._line.memory.text(thread, arguments[0]), os.fsencode(last.name), dir_fd=at)
+            os.symlink(call.text(0), last.name, dir_fd=at)
         else:
             os.mknod(last.name, arguments[1 if name == "mknod" else 2] & 0o177777, dir_fd=fd)
 
@@ -183,18 +172,16 @@ class NameCalls(WriteJudge):
         ends = (source.folder.fd, target.folder.fd)
         kernel.call("renameat2", ends[0], words[0], ends[1], words[1], flags)
 
-    def _link(self, name: str, notice: Notice) -> None:
-        thread, arguments = notice[1], notice[6:]
-        (folder, path), (to, new) = syscalls.WRITES[name].pairs
-        flags = arguments[4] & 0xFFFFFFFF if name == "linkat" else 0
-        text = os.fsdecode(self._line.memory.text(thread, arguments[path]))
+    def _link(self, call: Call) -> None:
+        (folder, path), (to, new) = syscalls.WRITES[call.name].pairs
+        flags = call.arguments[4] & 0xFFFFFFFF if call.name == "linkat" else 0
+        text = call.text(path)
         if not text and not flags & syscalls.AT_EMPTY_PATH:
             raise kernel.error(errno.ENOENT)
-        at = syscalls.AT_FDCWD if folder < 0 else signed(arguments[folder])
-        with resolve_in_process(thread, at, text, follow=bool(flags & _FOLLOW)) as file:
+        with resolve_in_process(call.thread, call.folder(folder), text, follow=bool(flags & _FOLLOW)) as file:
             if file.fd < 0:
                 raise kernel.error(errno.ENOENT)
-            target = self._place(name, notice, to, new)
+            target = _place(call, to, new)
             try:
                 self._judge_path(file.path, MOVES)
                 self._judge(target, MAKES)
@@ -206,14 +193,13 @@ class NameCalls(WriteJudge):
                 os.close(target.folder.fd)
             self._line.saw("written", target.path)
 
-    def _truncate(self, _name: str, notice: Notice) -> None:
-        thread, arguments = notice[1], notice[6:]
-        text = os.fsdecode(self._line.memory.text(thread, arguments[0]))
-        with resolve_in_process(thread, syscalls.AT_FDCWD, text) as file:
+    def _truncate(self, call: Call) -> None:
+        with resolve_in_process(call.thread, syscalls.AT_FDCWD, call.text(0)) as file:
             if file.fd < 0:
                 raise kernel.error(errno.ENOENT)
             self._judge_change(file.path)
-            os.truncate(file.opened, arguments[1] - (1 << 64) if arguments[1] >> 63 else arguments[1])
+            size = call.arguments[1]
+            os.truncate(file.opened, size - (1 << 64) if size >> 63 else size)
             self._line.saw("written", file.path)
 
     def _replace_settings(self, source: NamedPlace, target: NamedPlace) -> None:
@@ -239,6 +225,12 @@ class NameCalls(WriteJudge):
             file.write(new.encode("utf-8", "surrogateescape"))
         os.rename(name, target.name, src_dir_fd=target.folder.fd, dst_dir_fd=target.folder.fd)
         os.unlink(source.name, dir_fd=source.folder.fd)
+
+
+def _place(call: Call, folder: int, path: int) -> NamedPlace:
+    text = call.text(path)
+    slash = text.endswith("/") and not call.name.startswith("mkdir")
+    return NamedPlace(*resolve_parent(call.thread, call.folder(folder), text), slash=slash)
 
 
 def _text_of(place: NamedPlace) -> tuple[str, os.stat_result]:

@@ -27,7 +27,7 @@ from hookline.sandbox import (
 )
 from hookline.sandbox import filter as seccomp
 from hookline.sandbox.confined_line import SCOPED_SINCE
-from hookline.sandbox.judged_line import JudgedLine, Reporter
+from hookline.sandbox.judged_line import Call, JudgedLine, Reporter
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.places import HiddenPlaces, WritableDirs
 from hookline.sandbox.policy import Policy
@@ -228,9 +228,10 @@ def _rehearse() -> None:
         seccomp.program(kernel.machine(), scoped_signals=scoped, starts=starts, reads=reads)
     main.understand([*_USUAL.arguments(), "--", "true"])
     reporter = Reporter("")
-    judge = supervisor.Supervisor(JudgedLine(_USUAL, WritablePlaces(["/"]), reporter), reporter)
+    line = JudgedLine(_USUAL, WritablePlaces(["/"]), reporter)
+    judge = supervisor.Supervisor(line, reporter)
     judge.look_around()
     path = kernel.buffer(b"/bin/true\0")
     words = kernel.buffer(struct.pack("QQ", addressof(path), 0))
     arguments = (addressof(path), addressof(words), addressof(words) + 8, 0, 0, 0)
-    judge.judge("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments))
+    judge.judge(Call("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments), line.memory))
