@@ -200,7 +200,7 @@ def test_words_without_end_are_refused_at_once() -> None:
 
 def test_a_start_is_looked_at_again_where_its_folder_or_variables_are_not_the_ones_judged() -> None:
     """A thread may change both between the look and the start."""
-    library = Library(kernel.machine())
+    library = Library(kernel.MACHINE)
     words = [os.fsdecode(word) for word in Path("/proc/self/cmdline").read_bytes().split(b"\0")[:-1]]
     environ = [os.fsdecode(pair) for pair in Path("/proc/self/environ").read_bytes().split(b"\0")[:-1]]
     exe, pid = str(Path("/proc/self/exe").readlink()), os.getpid()

@@ -6,7 +6,6 @@ import struct
 
 import pytest
 
-from hookline.sandbox import filter as seccomp
 from hookline.sandbox import syscalls
 
 NUMBERS = range(1024)
@@ -40,7 +39,7 @@ def answer(code: bytes, number: int, arch: int, arguments: tuple[int, ...]) -> i
             at += yes if holds else no
 
 
-def alone(block: list[seccomp.Instruction]) -> bytes:
+def alone(block: list[syscalls.Instruction]) -> bytes:
     return b"".join(struct.pack("HBBI", *each) for each in block)
 
 
@@ -49,11 +48,11 @@ def alone(block: list[seccomp.Instruction]) -> bytes:
 def test_every_call_gets_the_answer_of_its_own_block(machine: str, network: str, signals: bool, starts: bool) -> None:
     """However the filter finds it; a call that nobody named passes."""
     arch, column = syscalls.MACHINES[machine]
-    blocks = seccomp.blocks(machine, network=network, scoped_signals=signals, starts=starts)
+    blocks = syscalls.blocks(machine, network=network, scoped_signals=signals, starts=starts)
     by_number = {syscalls.NUMBERS[name][column]: alone(block) for name, block in blocks.items()}
-    code = seccomp.program(machine, network=network, scoped_signals=signals, starts=starts)
+    code = syscalls.program(machine, network=network, scoped_signals=signals, starts=starts)
     asked = [(number, arguments) for number in NUMBERS for arguments in ARGUMENTS]
-    passes = alone([(0x06, 0, 0, seccomp.ALLOW)])
+    passes = alone([(0x06, 0, 0, syscalls.ALLOW)])
 
     found = [answer(code, number, arch, arguments) for number, arguments in asked]
     expected = [answer(by_number.get(number, passes), number, arch, arguments) for number, arguments in asked]
@@ -64,6 +63,6 @@ def test_every_call_gets_the_answer_of_its_own_block(machine: str, network: str,
 @pytest.mark.parametrize("machine", syscalls.MACHINES)
 def test_calls_of_another_architecture_end_the_program(machine: str) -> None:
     arch = syscalls.MACHINES[machine][0]
-    code = seccomp.program(machine)
+    code = syscalls.program(machine)
 
-    assert {answer(code, number, arch ^ 1, ARGUMENTS[0]) for number in NUMBERS} == {seccomp.KILL}
+    assert {answer(code, number, arch ^ 1, ARGUMENTS[0]) for number in NUMBERS} == {syscalls.KILL}

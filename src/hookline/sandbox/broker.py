@@ -279,7 +279,6 @@ class Dialer:
 
 
 async def _through(stream: Stream, name: str, port: int, credentials: bytes) -> None:
-    """Have the user's proxy connect."""
     lines = [f"CONNECT {name}:{port} HTTP/1.1", f"Host: {name}:{port}"]
     lines += [f"Proxy-Authorization: Basic {credentials.decode()}"] if credentials else []
     await stream.send("\r\n".join([*lines, "", ""]).encode())

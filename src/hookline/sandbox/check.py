@@ -10,35 +10,14 @@ from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import MACHINES
 
 
-class Abilities:
-    """What a kernel, and the container around it, offers: what can be held follows from this alone."""
+def held(landlock: int, *, notifications: bool, killable: bool, namespaces: bool) -> list[tuple[bool, str, str]]:
+    """Line by line: whether it is held, what, and by what; or what happens without.
 
-    def __init__(self, landlock: int, *, notifications: bool, killable: bool, namespaces: bool) -> None:
-        self.landlock: int = landlock
-        """Its version, 0 for none."""
-        self.notifications: bool = notifications
-        self.killable: bool = killable
-        """Whether a call that the supervisor makes cannot be interrupted and made twice (Linux 5.19)."""
-        self.namespaces: bool = namespaces
-        """Whether a network of one's own can be made."""
-
-
-def found() -> Abilities:
-    """What is offered here, by asking and trying."""
-    from hookline.sandbox import kernel, namespaces
-
-    return Abilities(
-        kernel.landlock_version(),
-        notifications=kernel.notifications(),
-        killable=kernel.waits_killable(),
-        namespaces=namespaces.can_unshare(),
-    )
-
-
-def held(has: Abilities) -> list[tuple[bool, str, str]]:
-    """Line by line: whether it is held, what, and by what; or what happens without."""
-    rules = f"Landlock {has.landlock}"
-    landlock = [
+    It follows from Landlock's version, 0 for none; whether calls are handed to a supervisor, and not interrupted when
+    it makes them, since they would be made twice (Linux 5.19); and whether a network of one's own can be made.
+    """
+    rules = f"Landlock {landlock}"
+    of_landlock = [
         (1, "writes stay in the folders of `--write`", "cannot be held: `--write` does not run"),
         (1, "secret places are not read, nor what lies outside of `--read`", "cannot be held: `--hide` does not run"),
         (2, "files are moved between folders", "`mv` copies and removes instead"),
@@ -46,24 +25,22 @@ def held(has: Abilities) -> list[tuple[bool, str, str]]:
         (5, "devices take no orders but from their own users", "a device that can be opened can be given orders"),
     ]
     calls = "seccomp notifications"
-    rows = [
-        (has.landlock >= since, what, rules if has.landlock >= since else without) for since, what, without in landlock
-    ]
-    signals = rules if has.landlock >= 6 else "the supervisor, which sends them itself" if has.notifications else "no"
-    rows.append((has.landlock >= 6 or has.notifications, "signals stay inside", signals))
+    rows = [(landlock >= since, what, rules if landlock >= since else without) for since, what, without in of_landlock]
+    signals = rules if landlock >= 6 else "the supervisor, which sends them itself" if notifications else "no"
+    rows.append((landlock >= 6 or notifications, "signals stay inside", signals))
     judged = (
         "programs are judged as they start, on their real words (`--block`)",
         "modes, owners, times and attributes outside are not changed",
         "sockets, limits and shared memory of programs outside are not reached",
         "there is no network (`--no-network`), or named hosts alone (`--host`)",
     )
-    how = calls if has.notifications else "no line runs without them (Linux 5.9)"
-    rows += [(has.notifications, what, how) for what in judged]
-    kept = has.notifications and has.killable
+    how = calls if notifications else "no line runs without them (Linux 5.9)"
+    rows += [(notifications, what, how) for what in judged]
+    kept = notifications and killable
     snapshot = "Linux 5.19 is needed to hold them; before, they are compared and put back when the line has ended"
     rows.append((kept, "protected paths in writable folders are not changed", calls if kept else snapshot))
-    own = "a network namespace" if has.namespaces else "namespaces are not allowed here: the line does not run"
-    rows.append((has.namespaces, "a loopback of its own (`--loopback`)", own))
+    own = "a network namespace" if namespaces else "namespaces are not allowed here: the line does not run"
+    rows.append((namespaces, "a loopback of its own (`--loopback`)", own))
     return [*rows, (True, "time, processor time, memory and processes are limited", "the supervisor")]
 
 
@@ -73,8 +50,8 @@ def missing(policy: Policy) -> str:
         return f"confinement needs Linux; this is {sys.platform}"
     from hookline.sandbox import kernel  # which only Linux can import
 
-    if kernel.machine() not in MACHINES:
-        return f"confinement is not known for `{kernel.machine()}` machines; it works on {' and '.join(MACHINES)}"
+    if kernel.MACHINE not in MACHINES:
+        return f"confinement is not known for `{kernel.MACHINE}` machines; it works on {' and '.join(MACHINES)}"
     inside = any(inside_any(path, policy.write or ()) for path in policy.hide)
     if inside and not kernel.waits_killable():
         return "what lies in a writable folder cannot be hidden before Linux 5.19; `--hide` it outside of `--write`"
@@ -102,9 +79,13 @@ def report() -> int:
     problem = missing(Policy())
     if sys.platform.startswith("linux"):
         from hookline.sandbox import kernel
+        from hookline.sandbox.egress import can_unshare
 
-        print(f"kernel     {os.uname().release} on {kernel.machine()}")
-        for holds, what, how in [] if problem else held(found()):
+        print(f"kernel     {os.uname().release} on {kernel.MACHINE}")
+        abilities = {
+            "notifications": kernel.notifications(), "killable": kernel.waits_killable(), "namespaces": can_unshare(),
+        }  # fmt: skip
+        for holds, what, how in [] if problem else held(kernel.landlock_version(), **abilities):
             print(fill(f"  {'yes' if holds else 'no ':3}  {what}: {how}", 80, subsequent_indent=" " * 7))
     problem = problem or _trial()
     print(f"confine    {problem or 'works: a write outside was refused, and so was a blocked program'}")

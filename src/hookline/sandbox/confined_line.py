@@ -11,8 +11,7 @@ import sys
 
 from hookline.core import template
 from hookline.core.paths import inside_any
-from hookline.sandbox import filter as seccomp
-from hookline.sandbox import kernel, signals
+from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.places import (
     HiddenPlaces,
     WritableDirs,
@@ -26,7 +25,6 @@ from hookline.sandbox.places import (
     variables_for,
 )
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ class PathRights:
 
     def _allow(self, path: str, rights: int, *, links: bool = True) -> None:
         try:
-            fd = kernel.open_plainly(AT_FDCWD, path, os.O_PATH | os.O_CLOEXEC, links=links)
+            fd = kernel.open_plainly(syscalls.AT_FDCWD, path, os.O_PATH | os.O_CLOEXEC, links=links)
         except OSError:
             return
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -418,14 +416,14 @@ def _own_network(line: ConfinedLine) -> list[int]:
     """Move to a network of its own where the line is to have one; its doors, if hosts are reached by name."""
     if line.policy.network not in ("loopback", "hosts"):
         return []
-    from hookline.sandbox import namespaces
+    from hookline.sandbox import egress
 
     doors = []
     if line.policy.network == "loopback":
-        namespaces.unshare_network()
-    elif line.policy.network == "hosts" and namespaces.can_unshare():
-        namespaces.unshare_network()
-        doors = namespaces.listeners()
+        egress.unshare_network()
+    elif egress.can_unshare():
+        egress.unshare_network()
+        doors = egress.listeners()
     line.namespace = bool(doors)
     return doors
 
@@ -434,8 +432,8 @@ def _hand_over(line: ConfinedLine, network: str) -> int:
     """Have this process's calls handed over from here on; the descriptor on which they arrive."""
     policy = line.policy
     kernel.no_new_privileges()
-    program = seccomp.program(
-        kernel.machine(),
+    program = syscalls.program(
+        kernel.MACHINE,
         network=network,
         scoped_signals=kernel.landlock_version() >= SCOPED_SINCE,
         starts=bool(policy.block),

@@ -60,7 +60,6 @@ class Start:
         self._read = variables
 
     def variables(self) -> list[str]:
-        """The variables it starts with."""
         if self.environ is None:
             self.environ = self._read() if self._read is not None else []
         return self.environ
@@ -94,12 +93,10 @@ class StartJudge:
         self._originals = Originals(list(dict.fromkeys(names)), library, self._writable) if names else None
 
     def look_around(self) -> None:
-        """Find the programs that patterns name."""
         if self._originals is not None:
             self._originals.look()
 
     def blocks(self, start: Start, depth: int = 0) -> str | None:
-        """Why a start is blocked, or None."""
         file = self._library.look(start.opened)
         readings = self._readings(start, file)
         for name, words in readings:
@@ -228,7 +225,6 @@ class Approvals:
         self._noted: dict[int, tuple[tuple[int, int], list[str], str, list[str] | None]] = {}
 
     def note(self, start: Start) -> None:
-        """Remember a start that was let go."""
         if len(self._noted) >= _MOST_NOTED:
             self._noted.clear()  # programs that never told of their start; the others are judged once more
         file, environ = self._library.look(start.opened), start.environ

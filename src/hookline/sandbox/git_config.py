@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import select
 
-from hookline.sandbox import kernel, signals
+from hookline.sandbox import kernel
 from hookline.sandbox.confined_line import PathRights
 
 _GIT = ("/usr/bin/git", "/usr/local/bin/git", "/bin/git")
@@ -67,41 +66,23 @@ def _places(words: list[str], variables: dict[str, str]) -> list[str]:
 
 def _asked(words: list[str], cwd: str, variables: list[str]) -> str | None:
     """What git prints, or None if it takes too long; it has few of the caller's variables, and may write nothing."""
+    import subprocess  # only where a push is judged
+
     program = next(path for path in _GIT if os.path.exists(path))
     pairs = [pair.partition("=") for pair in variables]
     environment = {name: value for name, _, value in pairs if name in _KEPT or name.startswith("GIT_CONFIG_")}
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _run([program, "-C", cwd, *words], {**environment, **_SILENT}, write)
-    os.close(write)
     try:
-        return _read(read)
-    finally:
-        os.close(read)
-        signals.send(child, signals.KILL)
-        os.waitpid(child, 0)
+        done = subprocess.run(
+            [program, "-C", cwd, *words], env={**environment, **_SILENT}, stdin=subprocess.DEVNULL, timeout=_SECONDS,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=_confine, check=False,
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace")
 
 
-def _run(words: list[str], environment: dict[str, str], output: int) -> None:
-    """Become git, which reads files that the line has written; never comes back."""
-    try:
-        null = os.open("/dev/null", os.O_RDWR)
-        for fd, target in ((null, 0), (output, 1), (null, 2)):
-            os.dup2(fd, target)
-        kernel.no_new_privileges()
-        if version := kernel.landlock_version():
-            PathRights(version, reading=False).enforce()
-        os.execve(words[0], words, environment)
-    finally:
-        os._exit(127)
-
-
-def _read(fd: int) -> str | None:
-    data = b""
-    while select.select([fd], [], [], _SECONDS)[0]:
-        piece = os.read(fd, 65536)
-        if not piece:
-            return data.decode("utf-8", "replace")
-        data += piece
-    return None
+def _confine() -> None:
+    """Git reads files that the line has written."""
+    kernel.no_new_privileges()
+    if version := kernel.landlock_version():
+        PathRights(version, reading=False).enforce()

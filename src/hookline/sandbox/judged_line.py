@@ -98,7 +98,6 @@ def terminal_of(thread: int | str) -> str:
 
 
 def _identifiers(kind: str) -> frozenset[int]:
-    """The ids of what there is of a System V kind."""
     try:
         return frozenset(int(line.split()[1]) for line in content(f"/proc/sysvipc/{kind}").splitlines()[1:])
     except OSError:
@@ -159,7 +158,6 @@ class Reporter:
             _append(f"{self._call}.{refusal.guard}", line)
 
     def finish(self) -> None:
-        """Say how many were left out."""
         if self._left_out:
             _write(2, f"hookline: refused {self._left_out} more times")
             self._left_out = 0
@@ -221,11 +219,9 @@ class Call:
         self.listener: int = listener
 
     def text(self, argument: int) -> str:
-        """The text that an argument points to."""
         return os.fsdecode(self.memory.text(self.thread, self.arguments[argument]))
 
     def block(self, address: int, length: int) -> bytes:
-        """What lies at an address."""
         return self.memory.block(self.thread, address, length)
 
     def folder(self, argument: int) -> int:
@@ -278,7 +274,6 @@ class Rights:
         self.file: int = 0
 
     def same(self, other: Rights) -> bool:
-        """Whether files see no difference."""
         mine = (self.user, self.group, self.groups, self.capabilities & ~_SYS_PTRACE)
         return mine == (other.user, other.group, other.groups, other.capabilities & ~_SYS_PTRACE)
 

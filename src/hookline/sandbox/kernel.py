@@ -122,19 +122,14 @@ _facts = (c_long * (_STATFS // 8))()
 """What `_fstatfs` last said: asked of every file that is opened."""
 _prctl_call, _capget, _capset = function("prctl"), function("capget"), function("capset")
 _CAPABILITY_HEADER = buffer(struct.pack("Ii", 0x20080522, 0))
-_MACHINE = os.uname().machine
-
-
-def machine() -> str:
-    """What `uname -m` says."""
-    return _MACHINE
+MACHINE = os.uname().machine
 
 
 def number(name: str) -> int:
     """A call's number on this machine."""
-    if _MACHINE not in MACHINES:
-        raise Unsupported(f"`{_MACHINE}` machines are not known")
-    return NUMBERS[name][MACHINES[_MACHINE][1]]
+    if MACHINE not in MACHINES:
+        raise Unsupported(f"`{MACHINE}` machines are not known")
+    return NUMBERS[name][MACHINES[MACHINE][1]]
 
 
 def call(name: str, *arguments: object) -> int:
@@ -386,7 +381,6 @@ class Memory:
         return b"".join(parts)
 
     def write(self, thread: int, address: int, data: bytes) -> None:
-        """Put bytes where a call expects its result."""
         memory = buffer(data)
         ours, theirs = _Range(addressof(memory), len(data)), _Range(address, len(data))
         call("process_vm_writev", thread, byref(ours), 1, byref(theirs), 1, 0)

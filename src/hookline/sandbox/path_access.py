@@ -18,8 +18,6 @@ _MOST_LINKS = 40
 _LOOK = os.O_PATH | os.O_CLOEXEC
 _PROC_TOP = 1
 """The inode of procfs's own top folder, whose links are words; links further down jump."""
-
-
 _FOR_ALL = ("stat", "statm", "status", "cmdline", "comm")
 """What every process may read of another one."""
 _MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
@@ -119,17 +117,6 @@ def own_real(path: str) -> str:
         os.close(fd)
 
 
-class _RealDevices(dict[str, str]):
-    """The same for what is in `/dev`, which stays where it is."""
-
-    def __missing__(self, path: str) -> str:
-        found = self[path] = own_real(path)
-        return found
-
-
-_devices = _RealDevices()
-
-
 def name_of(fd: int) -> str:
     """The name that the kernel has for an open file."""
     return os.readlink(f"/proc/self/fd/{fd}")
@@ -202,9 +189,8 @@ class WritablePlaces:
         self._exact: set[str] = set()
 
     def look(self) -> None:
-        """Find out where they are, unless that is known."""
         if not self._exact:
-            self._exact = {_devices[path] if path.startswith("/dev/") else own_real(path) for path in self._granted}
+            self._exact = set(map(own_real, self._granted))
             self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
 
     def grant(self, path: str) -> bool:

@@ -216,7 +216,6 @@ class Placeholders:
         return {**shown, **dict.fromkeys(_TRUST, bundle)}
 
     def knows(self, names: list[str]) -> bool:
-        """Whether one of these hosts has a token."""
         return any(self._of(name) for name in names)
 
     def _of(self, name: str) -> list[Pair]:

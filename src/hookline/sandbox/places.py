@@ -303,7 +303,6 @@ class WritableDirs:
 
     @property
     def places(self) -> list[str]:
-        """The folders and files that may be written to."""
         return ["/"] if self.granted is None else self.granted
 
 

@@ -19,24 +19,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     says.
     """
 
-    block: tuple[str, ...]
-    network: str
-    read: tuple[str, ...] | None
-    sockets: tuple[str, ...]
-    write: tuple[str, ...] | None
-    hosts: tuple[str, ...]
-    tokens: tuple[str, ...]
-    limits: dict[str, float]
-    hide: tuple[str, ...]
-    show: tuple[str, ...]
-    protect: tuple[str, ...]
-    unprotect: tuple[str, ...]
-    call: str
-    tell_folder: str
-    block_guard: str
-    host_guard: str
-    write_guard: str
-
     def __init__(
         self,
         write: tuple[str, ...] | None = (),
@@ -58,12 +40,23 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         block_guard: str = BLOCK_GUARD,
         host_guard: str = HOST_GUARD,
     ) -> None:
-        self.write, self.read, self.block, self.sockets = write, read, block, sockets
-        self.network = "hosts" if hosts and network == "all" else network
-        self.hosts, self.tokens, self.host_guard = hosts if self.network == "hosts" else (), tokens, host_guard
-        self.hide, self.show, self.protect, self.unprotect = hide, show, protect, unprotect
-        self.limits, self.call, self.tell_folder = limits or {}, call, tell_folder
-        self.write_guard, self.block_guard = write_guard, block_guard
+        self.write: tuple[str, ...] | None = write
+        self.read: tuple[str, ...] | None = read
+        self.block: tuple[str, ...] = block
+        self.network: str = "hosts" if hosts and network == "all" else network
+        self.sockets: tuple[str, ...] = sockets
+        self.hosts: tuple[str, ...] = hosts if self.network == "hosts" else ()
+        self.tokens: tuple[str, ...] = tokens
+        self.limits: dict[str, float] = limits or {}
+        self.hide: tuple[str, ...] = hide
+        self.show: tuple[str, ...] = show
+        self.protect: tuple[str, ...] = protect
+        self.unprotect: tuple[str, ...] = unprotect
+        self.call: str = call
+        self.tell_folder: str = tell_folder
+        self.write_guard: str = write_guard
+        self.block_guard: str = block_guard
+        self.host_guard: str = host_guard
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
@@ -71,7 +64,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         return vars(self) | {"tell_folder": ""} == vars(other) | {"tell_folder": ""}
 
     def arguments(self) -> list[str]:
-        """The flags of `hookline confine` that say the same."""
         words = ["--write-anywhere"] if self.write is None else []
         for name, flag in LISTS.items():
             words += [word for value in getattr(self, name) or () for word in (flag, value)]

@@ -144,7 +144,6 @@ class UsageLimits:
 
 
 def _usage() -> dict[str, float]:
-    """What the line's processes use, and what those that have ended have used."""
     ended = os.times()
     ticks = kilobytes = 0
     for pid in signals.descendants(os.getpid()):

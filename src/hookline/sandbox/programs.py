@@ -144,7 +144,6 @@ class Originals:
         self._compared: dict[tuple[ProgramFile, ProgramFile], bool] = {}
 
     def look(self) -> None:
-        """Find the files, unless that is done."""
         if self._folders:
             return
         folders = dict.fromkeys([*os.environ.get("PATH", "").split(":"), *STANDARD])
@@ -258,13 +257,10 @@ def _modules(name: str, module: str, words: list[str]) -> list[tuple[str, list[s
     found = [(each, words) for each in (module, top, f"{top}3") if each]
     if top in _RUN_MODULES:
         for at, word in enumerate(words):
-            found += _modules(name, *_next(words[at:])) if word in ("-m", "--module") else []
+            if word in ("-m", "--module"):
+                found += _modules(name, "".join(words[at + 1 : at + 2]), words[at + 2 :])
             found += [(each, words[at + 1 :]) for each in script_names(word)]
     return found
-
-
-def _next(words: list[str]) -> tuple[str, list[str]]:
-    return "".join(words[1:2]), words[2:]
 
 
 def interpreter_of(name: str) -> str:

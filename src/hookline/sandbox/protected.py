@@ -61,7 +61,6 @@ class ProtectedPaths:
 
     @classmethod
     def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
-        """What is protected in some folders."""
         home = os.path.realpath(os.environ.get("HOME") or "/")
         startup = [f"{home}/{name}" for name in read_table("home")] if inside_any(home, roots) else []
         also = [*policy.protect, *startup, *(place for root in roots for place in _named_by_settings(root))]

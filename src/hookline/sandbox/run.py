@@ -158,10 +158,9 @@ class _Watch:
             from hookline.sandbox.processes import UsageLimits
 
             self._limits = UsageLimits(line.policy.limits, command)
-        self._supervisor.foresee(candidates(line.argv[0], line.environment), line.argv)
+        self._supervisor.starts.foresee(candidates(line.argv[0], line.environment), line.argv)
 
     def until_done(self, listener: int) -> int:
-        """Answer until nothing of the line is left."""
         signals.hand_on(self._command, signals.TERM, signals.HUP)
         ends = os.pidfd_open(self._command)
         events = select.poll()
@@ -246,7 +245,6 @@ class _Watch:
         kernel.wake_quickly(kept[0])
 
     def _reap(self) -> None:
-        """Let go of orphans that have ended, the command apart."""
         try:
             while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -41,7 +41,6 @@ class Stream:
             return await self._loop.sock_recv(self.sock, _PIECE)
 
     async def send(self, data: bytes) -> None:
-        """Send all of it."""
         await self._loop.sock_sendall(self.sock, data)
 
     async def fill(self, size: int) -> bytes:
@@ -84,7 +83,6 @@ class Stream:
             await asyncio.sleep(0)  # the others' turn
 
     def end(self, how: int = socket.SHUT_WR) -> None:
-        """Say that nothing more comes."""
         try:
             self.sock.shutdown(how)
         except OSError:
@@ -126,7 +124,6 @@ class TlsStream(Stream):
                     return b""
 
     async def send(self, data: bytes) -> None:
-        """Send all of it."""
         if data:
             self._tls.write(data)
         await self._flush()

@@ -33,18 +33,14 @@ class ProgramStarts:
 
     def __init__(self, line: JudgedLine) -> None:
         self._line = line
-        self._library = Library(kernel.machine())
-        self._judge = StartJudge(list(line.policy.block), self._library, line.places)
+        self._library = Library(kernel.MACHINE)
+        self.judge: StartJudge = StartJudge(list(line.policy.block), self._library, line.places)
         self._approvals = Approvals(self._library)
         self._traced: set[tuple[int, str]] = set()
 
     def table(self) -> Table:
         started: Table = {name: self._started for name, _ in syscalls.STARTED.values()}
         return {"execve": self._start, "execveat": self._start, "ptrace": self._trace, **started}
-
-    def look_around(self) -> None:
-        """See where programs are that patterns name."""
-        self._judge.look_around()
 
     def foresee(self, paths: list[str], argv: list[str]) -> None:
         """Judge a program that is about to start, so that what this reads is at hand when it does; that one counts."""
@@ -87,7 +83,7 @@ class ProgramStarts:
         if self._approvals.awaits(process) or self._approvals.awaits(target):
             raise kernel.error(errno.EPERM)
         path = os.readlink(f"/proc/{process}/exe")
-        pattern = self._judge.names(path, f"/proc/{process}/exe")
+        pattern = self.judge.names(path, f"/proc/{process}/exe")
         if pattern is not None:
             return Refusal(f"to trace `{path}`", self._line.policy.block_guard, f"the pattern `{pattern}` names it")
         self._traced.add((process, signals.started(process)))
@@ -97,7 +93,7 @@ class ProgramStarts:
         file, guard = self._library.look(start.opened), self._line.policy.block_guard
         if file is not None and file.foreign:
             return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
-        reason = self._judge.blocks(start)
+        reason = self.judge.blocks(start)
         return None if reason is None else Refusal(f"`{start.line}`", guard, reason)
 
     def _traced_later(self, start: Start) -> Refusal | None:
@@ -106,7 +102,7 @@ class ProgramStarts:
             return None
         process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread)
         traced = (process, signals.started(process)) in self._traced
-        if not traced or self._judge.names(start.path, start.opened) is None:
+        if not traced or self.judge.names(start.path, start.opened) is None:
             return None
         return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")
 
@@ -115,7 +111,7 @@ def _texts(call: Call, argument: int) -> list[str]:
     return [os.fsdecode(word) for word in call.memory.texts(call.thread, call.arguments[argument])]
 
 
-_COLUMN = syscalls.MACHINES.get(kernel.machine(), (0, 0))[1]
+_COLUMN = syscalls.MACHINES.get(kernel.MACHINE, (0, 0))[1]
 _NAMES = {numbers[_COLUMN]: name for name, numbers in syscalls.NUMBERS.items()}
 """The calls of this machine, by number."""
 _STARTED = {name for name, _ in syscalls.STARTED.values()}
@@ -126,16 +122,12 @@ class Supervisor:
 
     def __init__(self, line: JudgedLine, reporter: Reporter, egress: Egress | None = None) -> None:
         self._line, self._reporter = line, reporter
-        self._starts = ProgramStarts(line)
+        self.starts: ProgramStarts = ProgramStarts(line)
         self._egress = egress
         self._protected: ProtectedPaths | None = None
         self._snapshot: Snapshot | None = None
-        self._judges: Table = self._starts.table()
+        self._judges: Table = self.starts.table()
         self._calls = 0
-
-    def foresee(self, paths: list[str], argv: list[str]) -> None:
-        """Judge the line's own program before it starts, while there is nothing else to do."""
-        self._starts.foresee(paths, argv)
 
     def starts_command(self, notice: tuple[int, ...]) -> bool:
         """Whether a call is part of the start of the line's own program: none of its code has run yet."""
@@ -156,7 +148,7 @@ class Supervisor:
 
         if self._line.places is not None:
             self._line.places.look()
-        self._starts.look_around()
+        self.starts.judge.look_around()
         self._judges |= dict.fromkeys(syscalls.REFUSED, self._never)
         for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()

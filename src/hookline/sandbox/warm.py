@@ -79,7 +79,6 @@ class WarmStarter:
         return None
 
     def warm_up(self) -> None:
-        """Start the process that starts lines, unless it runs."""
         if self._channel is None or self._owner != os.getpid():
             self._open()
 

@@ -24,8 +24,8 @@ from hookline.sandbox import (
     run,
     signals,
     supervisor,
+    syscalls,
 )
-from hookline.sandbox import filter as seccomp
 from hookline.sandbox.confined_line import SCOPED_SINCE
 from hookline.sandbox.judged_line import Call, JudgedLine, Reporter
 from hookline.sandbox.path_access import WritablePlaces
@@ -225,7 +225,7 @@ def _rehearse() -> None:
     """Judge something, so that the memory which that writes to is this process's own before the line comes."""
     for starts, reads in ((True, True), (True, False), (False, True), (False, False)):
         scoped = kernel.landlock_version() >= SCOPED_SINCE
-        seccomp.program(kernel.machine(), scoped_signals=scoped, starts=starts, reads=reads)
+        syscalls.program(kernel.MACHINE, scoped_signals=scoped, starts=starts, reads=reads)
     main.understand([*_USUAL.arguments(), "--", "true"])
     reporter = Reporter("")
     line = JudgedLine(_USUAL, WritablePlaces(["/"]), reporter)
