@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from hookline.sandbox import kernel
 from hookline.sandbox.exec_policy import Approvals, Start
 from hookline.sandbox.programs import Library
 from tests.sandbox import arena, tables
@@ -200,7 +199,7 @@ def test_words_without_end_are_refused_at_once() -> None:
 
 def test_a_start_is_looked_at_again_where_its_folder_or_variables_are_not_the_ones_judged() -> None:
     """A thread may change both between the look and the start."""
-    library = Library(kernel.MACHINE)
+    library = Library()
     words = [os.fsdecode(word) for word in Path("/proc/self/cmdline").read_bytes().split(b"\0")[:-1]]
     environ = [os.fsdecode(pair) for pair in Path("/proc/self/environ").read_bytes().split(b"\0")[:-1]]
     exe, pid = str(Path("/proc/self/exe").readlink()), os.getpid()

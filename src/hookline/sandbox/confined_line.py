@@ -11,19 +11,7 @@ import sys
 
 from hookline.core import template
 from hookline.core.paths import inside_any
-from hookline.sandbox import kernel, signals, syscalls
-from hookline.sandbox.places import (
-    HiddenPlaces,
-    WritableDirs,
-    around,
-    files_in_part,
-    folders_around,
-    hidden_places,
-    limits_view,
-    read_table,
-    temporary_folder,
-    variables_for,
-)
+from hookline.sandbox import kernel, places, signals, syscalls
 from hookline.sandbox.policy import Policy
 
 TYPE_CHECKING = False
@@ -117,7 +105,7 @@ class PathRights:
 class ReadRules:
     """What may be read, as Landlock's rules, which take the longest of all rules to make: they may be made ahead."""
 
-    def __init__(self, read: tuple[str, ...] | None, hidden: HiddenPlaces) -> None:
+    def __init__(self, read: tuple[str, ...] | None, hidden: places.HiddenPlaces) -> None:
         self._read, self._hidden = read, hidden
         self._rights: PathRights | None = None
         self._times: dict[str, int] = {}
@@ -145,11 +133,13 @@ class ReadRules:
             tops = ["/"]
             rights.allow_listing()
         else:
-            whole = [] if limits_view(self._read) else ["/proc", *(row.partition("=")[0] for row in read_table("view"))]
-            tops = [os.path.realpath(path) for path in (*self._read, *read_table("system"), *whole, *_OWN)]
-            hidden += [path for path in read_table("accounts") if not inside_any(path, self._read)]
-        self._times = _times(folders_around(hidden))
-        rights.allow_reading(around([*tops, *self._hidden.shown], hidden))
+            tops = [*self._read, *places.read_table("system"), *_OWN]
+            if not places.limits_view(self._read):
+                tops += ["/proc", *(row.partition("=")[0] for row in places.read_table("view"))]
+            tops = list(map(os.path.realpath, tops))
+            hidden += [path for path in places.read_table("accounts") if not inside_any(path, self._read)]
+        self._times = _times(places.folders_around(hidden))
+        rights.allow_reading(places.around([*tops, *self._hidden.shown], hidden))
 
 
 def _times(folders: Iterable[str]) -> dict[str, int]:
@@ -173,24 +163,24 @@ class ConfinedLine:
     """Whether it has a network of its own."""
 
     def __init__(
-        self, policy: Policy, argv: list[str], variables: dict[str, str], room: WritableDirs, *,
-        owner: int = -1, before: ConfinedLine | None = None, hidden: HiddenPlaces | None = None,
+        self, policy: Policy, argv: list[str], variables: dict[str, str], room: places.WritableDirs, *,
+        owner: int = -1, before: ConfinedLine | None = None, hidden: places.HiddenPlaces | None = None,
     ) -> None:  # fmt: skip
         self.policy: Policy = policy
         self.argv: list[str] = argv
         self.variables: dict[str, str] = variables
-        self.room: WritableDirs = room
+        self.room: places.WritableDirs = room
         self.owner: int = owner
         self.shown: dict[str, str] = {}
         self.command: CommandProcess | None = None
         self._confined: tuple[object, ...] = ()
-        self.hidden: HiddenPlaces = hidden or hidden_places(policy, variables)
+        self.hidden: places.HiddenPlaces = hidden or places.hidden_places(policy, variables)
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
             self.hidden.inside = []
         if policy.read is not None and not kernel.waits_killable():
             say("`/proc` and `/etc/passwd` can be read: this kernel is before 5.19")
-        self.view = files_in_part(policy.read, variables.get("HOME") or "/")
+        self.view = places.files_in_part(policy.read, variables.get("HOME") or "/")
         read = ReadRules(policy.read, self.hidden)
         self.read: ReadRules = before.read if before is not None and before.read.fits(read) else read
 
@@ -225,10 +215,10 @@ class ConfinedLine:
 
     def _facts(self) -> tuple[object, ...]:
         """What the rules depend on, but for reading: the policy, the places, and which files these are."""
-        places = [(path, *_identity(path)) for path in self.room.places]
+        found = [(path, *_identity(path)) for path in self.room.places]
         mask = os.umask(0o077)
         os.umask(mask)
-        return self.kind(), places, self.reads, mask
+        return self.kind(), found, self.reads, mask
 
     def kind(self) -> dict[str, object]:
         """The policy as it is for every call of an agent."""
@@ -254,7 +244,7 @@ class ConfinedLine:
             found = variables(self.shown or found, namespace=self.namespace)
         if not self.room.temporary:
             return found
-        return {**found, **variables_for(self.room.temporary, self.room.caches, found)}
+        return {**found, **places.variables_for(self.room.temporary, self.room.caches, found)}
 
     def egress(self) -> Egress | None:
         """The way to hosts by name, with the broker started; as the supervisor, before it is held to any rules."""
@@ -267,7 +257,7 @@ class ConfinedLine:
             from hookline.sandbox.placeholders import Placeholders
 
             tokens = Placeholders(self.policy.tokens, self.variables)
-            folder = self.room.temporary or temporary_folder("tokens")
+            folder = self.room.temporary or places.temporary_folder("tokens")
             self.shown = tokens.variables(self.variables, folder)
         return Egress(self.policy, self.variables, tokens)
 
@@ -277,7 +267,7 @@ class ConfinedLine:
         It may also note refusals, and set up a namespace. The line itself may not: `own_rights`.
         """
         rights = self.read.rights()
-        self._around_proc = around(["/"], ["/proc"]) if self.view is not None else []
+        self._around_proc = places.around(["/"], ["/proc"]) if self.view is not None else []
         if rights is not None:
             rights.allow_writing([*self.room.places, "/proc", *self._notes()])
             kernel.no_new_privileges()
@@ -371,8 +361,8 @@ def say(text: str) -> None:
 
 def candidates(program: str, environment: dict[str, str]) -> list[str]:
     """The paths at which a program may lie."""
-    places = environment.get("PATH", "/usr/bin:/bin").split(":")
-    return [program] if "/" in program else [f"{place or '.'}/{program}" for place in places]
+    folders = environment.get("PATH", "/usr/bin:/bin").split(":")
+    return [program] if "/" in program else [f"{place or '.'}/{program}" for place in folders]
 
 
 def use_limits(limits: list[int]) -> None:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import os
 
+from hookline.sandbox import programs
 from hookline.sandbox.judged_line import number_in
 from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
-from hookline.sandbox.programs import (
-    LOADERS,
-    MANY_IN_ONE,
-    Library,
-    Originals,
-    ProgramFile,
-    interpreter_of,
-    is_loader,
-    loaded,
-    script_words,
-)  # fmt: skip
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -86,11 +76,11 @@ def quoted(word: str) -> str:
 class StartJudge:
     """Holds starting programs against patterns."""
 
-    def __init__(self, patterns: list[str], library: Library, places: WritablePlaces | None) -> None:
+    def __init__(self, patterns: list[str], library: programs.Library, places: WritablePlaces | None) -> None:
         self._patterns = [CommandPattern(text) for text in patterns]
         self._library, self._places = library, places
         names = [pattern.name for pattern in self._patterns if STAR not in pattern.name and "/" not in pattern.name]
-        self._originals = Originals(list(dict.fromkeys(names)), library, self._writable) if names else None
+        self._originals = programs.Originals(list(dict.fromkeys(names)), library, self._writable) if names else None
 
     def look_around(self) -> None:
         if self._originals is not None:
@@ -121,12 +111,12 @@ class StartJudge:
                 return pattern.text
         return None
 
-    def _tampered(self, start: Start, file: ProgramFile | None, readings: list[Reading]) -> str | None:
+    def _tampered(self, start: Start, file: programs.ProgramFile | None, readings: list[Reading]) -> str | None:
         """Why a program that a pattern names may not be what it seems: its words say nothing about other code in it."""
         pattern = self._named(readings)
         if pattern is None:
             return None
-        _, added = loaded(start.argv) if any(is_loader(name) for name, _ in readings) else ([], [])
+        _, added = programs.loaded(start.argv) if any(programs.is_loader(name) for name, _ in readings) else ([], [])
         for variable in (*start.variables(), *added):
             name, _, value = variable.partition("=")
             if name in _CODE and value and self._foreign(name, value):
@@ -151,8 +141,8 @@ class StartJudge:
 
     def _is_system_loader(self, start: Start, loader: str) -> bool:
         path = _leads(start.thread, loader) if start.thread else os.path.realpath(loader)
-        known = path in map(os.path.realpath, LOADERS)
-        return known or (is_loader(_base(path)) and not self._writable(path.rpartition("/")[0]))
+        known = path in map(os.path.realpath, programs.LOADERS)
+        return known or (programs.is_loader(_base(path)) and not self._writable(path.rpartition("/")[0]))
 
     def _forced_push(self, start: Start, readings: list[Reading]) -> str | None:
         """The pattern that blocks a push which only the repository's configuration makes a forced one."""
@@ -168,29 +158,29 @@ class StartJudge:
                 return f"the pattern `{pattern.text}`"
         return None
 
-    def _readings(self, start: Start, file: ProgramFile | None) -> list[Reading]:
+    def _readings(self, start: Start, file: programs.ProgramFile | None) -> list[Reading]:
         """Every command that a start may be: by each of the program's names, and as what it runs in its turn."""
         names = dict.fromkeys([_base(start.path), _base(start.given), start.given, *map(_base, start.argv[:1])])
         if file is not None and self._originals is not None:
             names |= dict.fromkeys(self._originals.names_of(start.path, start.opened, file))
-        if file is not None and file.loader and not is_loader(_base(file.loader)):
+        if file is not None and file.loader and not programs.is_loader(_base(file.loader)):
             names[_base(_leads(start.thread, file.loader))] = None  # which the kernel starts instead of this file
         found = [(name, start.argv[1:]) for name in names if name]
         for name in names:
-            if name.startswith(MANY_IN_ONE) and len(start.argv) > 1:
+            if name.startswith(programs.MANY_IN_ONE) and len(start.argv) > 1:
                 words = [start.argv[1].removeprefix("--coreutils-prog="), *start.argv[2:]]
                 found += self._readings(start.as_program(words[0], words[0], words), None)
-            elif is_loader(name):
+            elif programs.is_loader(name):
                 found += self._loaded(start)
             elif name.startswith("git-"):
                 found.append(("git", [name[4:], *start.argv[1:]]))
-            elif interpreter := interpreter_of(name):
+            elif interpreter := programs.interpreter_of(name):
                 found += self._scripts(interpreter, start)
         pushes = [["push" if word in _PUSHES else word for word in words] for name, words in found if name == "git"]
         return [*found, *(("git", words) for words in pushes)]  # under the names of the programs that do its work, too
 
     def _loaded(self, start: Start) -> list[Reading]:
-        words, _ = loaded(start.argv)
+        words, _ = programs.loaded(start.argv)
         if not words:
             return []
         path = _leads(start.thread, words[0])
@@ -199,7 +189,7 @@ class StartJudge:
     def _scripts(self, interpreter: str, start: Start) -> list[Reading]:
         """What an interpreter runs: by the name of the script, and by the files among its words and on its input."""
         words = start.argv[1:]
-        found = script_words(interpreter, words)
+        found = programs.script_words(interpreter, words)
         if self._originals is None or not self._originals.has_scripts or not start.thread:
             return found
         for at, word in enumerate(words[:_MOST_SCRIPTS]):
@@ -220,7 +210,7 @@ class StartJudge:
 class Approvals:
     """What was let go, until it has started: the file, the words and the folder that the kernel should make of it."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: programs.Library) -> None:
         self._library = library
         self._noted: dict[int, tuple[tuple[int, int], list[str], str, list[str] | None]] = {}
 
@@ -275,7 +265,7 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _interpreted(start: Start, file: ProgramFile) -> Start:
+def _interpreted(start: Start, file: programs.ProgramFile) -> Start:
     """The interpreter as the kernel starts it: with the argument of the first line, then the script and its words."""
     program = file.interpreter[0]
     return start.as_program(program, _leads(start.thread, program), [*file.interpreter, start.given, *start.argv[1:]])

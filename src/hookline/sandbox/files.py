@@ -15,17 +15,7 @@ from functools import partial
 
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.exec_policy import quoted
-from hookline.sandbox.judged_line import (
-    Call,
-    CallAnswered,
-    CallMade,
-    JudgedLine,
-    Refusal,
-    Table,
-    number_in,
-    quiet,
-    signed,
-)
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, number_in, quiet
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
 
@@ -47,15 +37,15 @@ class FileChanges:
         table: Table = dict.fromkeys(syscalls.WRITES, self._write)
         return table | dict.fromkeys(syscalls.METADATA, self._change) | {"flock": self._lock}
 
-    def _lock(self, call: Call) -> Refusal | None:
+    def _lock(self, call: Syscall) -> Refusal | None:
         """Take a lock on a file inside, for the file as the caller has it open; outside it seems to be taken.
 
         A program outside would wait for it; and what cannot be written needs none.
         """
         if self._line.places is None:
             return None
-        number, operation, *_ = call.arguments
-        fd = kernel.take_descriptor(call.thread, signed(number))
+        operation = call.arguments[1]
+        fd = kernel.take_descriptor(call.thread, call.number(0))
         try:
             if self._line.places.hold(name_of(fd)):
                 fcntl.flock(fd, operation & 0xFF | fcntl.LOCK_NB)
@@ -69,7 +59,7 @@ class FileChanges:
             os.close(fd)
         raise CallMade
 
-    def _write(self, call: Call) -> Refusal | None:
+    def _write(self, call: Syscall) -> Refusal | None:
         """Landlock holds these calls; they are looked at to say why they fail."""
         if self._line.places is None:
             return None
@@ -86,7 +76,7 @@ class FileChanges:
             return None if _fails_anyway(call, position, place) else self._outside(call, place)
         return None
 
-    def _change(self, call: Call) -> Refusal | None:
+    def _change(self, call: Syscall) -> Refusal | None:
         """Landlock does not know these calls: they are judged, and made, on one and the same open file."""
         if self._line.places is None:
             return None
@@ -102,11 +92,11 @@ class FileChanges:
                 self._line.callers.act(call.thread, lambda: _CHANGES[call.name](call, file.fd))
         raise CallMade
 
-    def _outside(self, call: Call, place: str) -> Refusal:
+    def _outside(self, call: Syscall, place: str) -> Refusal:
         return outside(self._line.policy, "change" if call.name in syscalls.METADATA else "write", place)
 
 
-def _changed(call: Call) -> OpenedPath:
+def _changed(call: Syscall) -> OpenedPath:
     """The file that a call would change."""
     paths = syscalls.METADATA[call.name]
     [(folder, path)] = paths.pairs
@@ -123,7 +113,7 @@ def _changed(call: Call) -> OpenedPath:
     return resolve_in_process(call.thread, at, text, follow=paths.follow and not flags & syscalls.AT_NO_FOLLOW)
 
 
-def _path(call: Call, argument: int, flags: int) -> str:
+def _path(call: Syscall, argument: int, flags: int) -> str:
     """The path that a call is given; where it may be left out, the descriptor is meant."""
     if not call.arguments[argument]:
         if call.name in syscalls.MAY_LEAVE_OUT_PATH:
@@ -135,7 +125,7 @@ def _path(call: Call, argument: int, flags: int) -> str:
     return text
 
 
-def _fails_anyway(call: Call, position: int, place: str) -> bool:
+def _fails_anyway(call: Syscall, position: int, place: str) -> bool:
     """Whether the kernel answers a call itself: what is to be made is there, or what is to be changed is not."""
     exists = os.path.lexists(place)
     if call.name in syscalls.OPEN_FLAGS:
@@ -171,16 +161,16 @@ def _link(fd: int) -> bytes:
     return b"/proc/self/fd/%d" % fd
 
 
-def _chmod(call: Call, fd: int, mode: int) -> None:
+def _chmod(call: Syscall, fd: int, mode: int) -> None:
     os.chmod(_link(fd), call.arguments[mode] & 0o7777)
 
 
-def _chown(call: Call, fd: int, user: int) -> None:
+def _chown(call: Syscall, fd: int, user: int) -> None:
     new = [call.arguments[at] & 0xFFFFFFFF for at in (user, user + 1)]
     kernel.call("fchownat", fd, b"", *new, syscalls.AT_EMPTY_PATH)
 
 
-def _times(call: Call, fd: int, at: int, unit: int) -> None:
+def _times(call: Syscall, fd: int, at: int, unit: int) -> None:
     """`unit` is how many nanoseconds the second number of each pair counts in; 0 if there is none."""
     given = None
     if call.arguments[at]:
@@ -193,37 +183,37 @@ def _times(call: Call, fd: int, at: int, unit: int) -> None:
     kernel.call("utimensat", fd, b"", given, syscalls.AT_EMPTY_PATH)
 
 
-def _set_attribute(call: Call, fd: int, name: int) -> None:
+def _set_attribute(call: Syscall, fd: int, name: int) -> None:
     address, size, flags = call.arguments[name + 1 : name + 4]
     os.setxattr(_link(fd), call.text(name), _value(call, address, size), flags & 0xFFFFFFFF)
 
 
-def _set_attribute_at(call: Call, fd: int) -> None:
+def _set_attribute_at(call: Syscall, fd: int) -> None:
     address, size, flags = struct.unpack("QII", call.block(call.arguments[4], 16))
     os.setxattr(_link(fd), call.text(3), _value(call, address, size), flags)
 
 
-def _value(call: Call, address: int, size: int) -> bytes:
+def _value(call: Syscall, address: int, size: int) -> bytes:
     if size > _MOST_VALUE:
         raise kernel.error(errno.E2BIG)
     return call.block(address, size)
 
 
-def _remove_attribute(call: Call, fd: int, name: int) -> None:
+def _remove_attribute(call: Syscall, fd: int, name: int) -> None:
     os.removexattr(_link(fd), call.text(name))
 
 
-def _set_flags_at(call: Call, fd: int) -> None:
+def _set_flags_at(call: Syscall, fd: int) -> None:
     size = min(call.arguments[3], _MOST_ATTRIBUTES)
     kernel.call("file_setattr", -1, _link(fd), call.block(call.arguments[2], size), size, 0)
 
 
-def _set_flags(call: Call, fd: int) -> None:
+def _set_flags(call: Syscall, fd: int) -> None:
     command = call.arguments[1] & 0xFFFFFFFF
     fcntl.ioctl(fd, command, bytearray(call.block(call.arguments[2], syscalls.FILE_FLAGS[command])))
 
 
-_CHANGES: dict[str, Callable[[Call, int], None]] = {
+_CHANGES: dict[str, Callable[[Syscall, int], None]] = {
     **dict.fromkeys(("chmod", "fchmod"), partial(_chmod, mode=1)),
     **dict.fromkeys(("fchmodat", "fchmodat2"), partial(_chmod, mode=2)),
     **dict.fromkeys(("chown", "fchown", "lchown"), partial(_chown, user=1)),

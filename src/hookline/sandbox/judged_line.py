@@ -64,12 +64,6 @@ class OutsideResources:
         return arguments[0] & 0xFFFFFFFF in self._segments[_KINDS[name]]
 
 
-def signed(value: int) -> int:
-    """An argument that is an `int`, of which the kernel looks at the lower half."""
-    value &= 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
@@ -207,7 +201,7 @@ class CallAnswered(Exception):
     """The caller has its answer already, or gets it from a thread that waits in its place."""
 
 
-class Call:
+class Syscall:
     """A system call that waits for its answer, by a notification: its name, thread and arguments."""
 
     def __init__(self, name: str, notice: tuple[int, ...], memory: kernel.Memory, listener: int = -1) -> None:
@@ -224,9 +218,14 @@ class Call:
     def block(self, address: int, length: int) -> bytes:
         return self.memory.block(self.thread, address, length)
 
+    def number(self, argument: int) -> int:
+        """An argument that is an `int`, of which the kernel looks at the lower half."""
+        value = self.arguments[argument] & 0xFFFFFFFF
+        return value - (1 << 32) if value >= 1 << 31 else value
+
     def folder(self, argument: int) -> int:
         """The folder that an argument is; the caller's own one where there is no such argument."""
-        return AT_FDCWD if argument < 0 else signed(self.arguments[argument])
+        return AT_FDCWD if argument < 0 else self.number(argument)
 
     def waits(self) -> bool:
         """Whether it is still waited for: what was read of its process was that process's."""
@@ -258,7 +257,7 @@ class Call:
             raise kernel.error(errno.EAGAIN) from None
 
 
-Table = dict[str, "Callable[[Call], Refusal | None]"]
+Table = dict[str, "Callable[[Syscall], Refusal | None]"]
 """A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
 
 

@@ -13,7 +13,7 @@ import stat
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import Call, CallAnswered, JudgedLine, Refusal, Table, terminal_of
+from hookline.sandbox.judged_line import CallAnswered, JudgedLine, Refusal, Syscall, Table, terminal_of
 from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.places import read_table
 from hookline.sandbox.processes import descends
@@ -39,7 +39,7 @@ class OpenCalls(WriteJudge):
     def table(self) -> Table:
         return dict.fromkeys(syscalls.OPENS, self._open)
 
-    def _open(self, call: Call) -> Refusal | None:
+    def _open(self, call: Syscall) -> Refusal | None:
         """Open a file and hand it over."""
         if self._line.places is None and not self._line.policy.block and self._view is None:
             return None
@@ -74,7 +74,7 @@ class OpenCalls(WriteJudge):
             return Refusal(f"to write `{path}`", self._line.policy.write_guard, "this line did not start that program")
         return None
 
-    def _opened(self, call: Call, folder: int, text: str, flags: int, mode: int) -> int:
+    def _opened(self, call: Syscall, folder: int, text: str, flags: int, mode: int) -> int:
         """A file that is open: links at the end of its path are read here, one after the other."""
         base = -1
         try:
@@ -92,14 +92,14 @@ class OpenCalls(WriteJudge):
                 os.close(base)
         raise kernel.error(errno.ELOOP)
 
-    def _open_name(self, call: Call, place: NamedPlace, flags: int, mode: int) -> int | str:
+    def _open_name(self, call: Syscall, place: NamedPlace, flags: int, mode: int) -> int | str:
         """A file that is open, or what the link says that lies there."""
         writes = flags & syscalls.O_WRITES
         if writes:
             self._judge(place, OPENS)
             if not self._holds(place.path):
                 return self._fail_outside(call, place, flags)
-        elif not flags & os.O_NONBLOCK and _is_pipe(place):
+        elif not flags & os.O_NONBLOCK and (facts := place.facts()) and stat.S_ISFIFO(facts.st_mode):
             return self._wait_to_open(call, place, flags)
         try:
             fd = os.open(place.name, (flags & ~os.O_TRUNC) | _QUICK, mode & 0o7777, dir_fd=place.folder.fd)
@@ -132,9 +132,9 @@ class OpenCalls(WriteJudge):
             self._note(NamedPlace(OpenedPath(path), "."), flags, fd)
             return fd
 
-    def _fail_outside(self, call: Call, place: NamedPlace, flags: int) -> int | str:
+    def _fail_outside(self, call: Syscall, place: NamedPlace, flags: int) -> int | str:
         """What the kernel would say to an open for writing outside: only what could be written is worth a report."""
-        facts = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False) if self._exists(place) else None
+        facts = place.facts()
         if facts is not None and stat.S_ISLNK(facts.st_mode) and not flags & (os.O_NOFOLLOW | os.O_EXCL):
             if kernel.is_proc(place.folder.fd):
                 return self._open_behind(place, flags)
@@ -147,7 +147,7 @@ class OpenCalls(WriteJudge):
             return self._open_name(call, place, flags & ~os.O_CREAT, 0)  # it is there, and is only read
         raise RefusedCall(outside(self._line.policy, "write", place.path))
 
-    def _wait_to_open(self, call: Call, place: NamedPlace, flags: int) -> int:
+    def _wait_to_open(self, call: Syscall, place: NamedPlace, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
         if place.path == "/dev/tty":
             if not (terminal := terminal_of(call.thread)):
@@ -163,7 +163,7 @@ class OpenCalls(WriteJudge):
         call.answer_later(open_slowly, pipe)
         raise CallAnswered
 
-    def _hand_over(self, call: Call, fd: int, flags: int) -> None:
+    def _hand_over(self, call: Syscall, fd: int, flags: int) -> None:
         """Give an open file to the caller, emptied and waiting as it asked."""
         try:
             facts = os.fstat(fd)
@@ -236,20 +236,13 @@ class SystemView:
             raise kernel.error(errno.EACCES)
 
 
-def _opening(call: Call) -> tuple[int, int, int, int]:
+def _opening(call: Syscall) -> tuple[int, int, int, int]:
     """Folder, the path's place among the arguments, flags and mode of a call that opens."""
     if call.name == "creat":
         return syscalls.AT_FDCWD, 0, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, call.arguments[1]
     path = 0 if call.name == "open" else 1
     flags, mode = call.arguments[path + 1 : path + 3]
     return call.folder(path - 1), path, flags & 0x7FFFFFFF, mode
-
-
-def _is_pipe(place: NamedPlace) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
 
 
 def _identities(places: tuple[str, ...]) -> dict[tuple[int, int], int]:

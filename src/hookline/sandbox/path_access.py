@@ -51,8 +51,7 @@ def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = Tr
     by hand. A file that is still to be made has a place, too; what is no file keeps the name the kernel has for it.
     A path from a folder that is open here is read from `base`, which stays open.
     """
-    ours = base >= 0 and not path.startswith("/")
-    base = os.dup(base) if ours else os.open(_start(thread, folder, path), _LOOK)
+    base = _begin(thread, folder, path, base)
     if not path:
         return OpenedPath(name_of(base), base)
     try:
@@ -77,8 +76,7 @@ def resolve_parent(thread: int, folder: int, path: str, base: int = -1) -> tuple
     parent = resolve_in_process(thread, folder, way, base=base)
     if parent.fd >= 0 and kernel.is_proc(parent.fd):  # `/proc/self` has led the kernel to us
         os.close(parent.fd)
-        ours = base >= 0 and not way.startswith("/")
-        parent = _walk(thread, os.dup(base) if ours else os.open(_start(thread, folder, way), _LOOK), way, follow=True)
+        parent = _walk(thread, _begin(thread, folder, way, base), way, follow=True)
         if parent.fd >= 0 and name not in _FOR_ALL and _is_ours(parent.path):
             os.close(parent.fd)
             raise kernel.error(errno.EACCES)
@@ -99,10 +97,12 @@ def real(thread: int, folder: int, path: str, *, follow: bool = True) -> str:
         return place.path
 
 
-def _start(thread: int, folder: int, path: str) -> str:
-    if path.startswith("/"):
-        return "/"
-    return f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
+def _begin(thread: int, folder: int, path: str, base: int) -> int:
+    """The folder that a path is read from, open: the root, one that is open here, or one of the other process."""
+    if base >= 0 and not path.startswith("/"):
+        return os.dup(base)
+    own = f"/proc/{thread}/cwd" if folder == AT_FDCWD else f"/proc/{thread}/fd/{folder}"
+    return os.open("/" if path.startswith("/") else own, _LOOK)
 
 
 def own_real(path: str) -> str:

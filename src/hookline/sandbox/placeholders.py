@@ -32,9 +32,15 @@ _BASE = (
     0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
 )
 _INTEGER, _BITS, _OCTETS, _OID, _TEXT, _SEQUENCE, _SET, _TIME = 0x02, 0x03, 0x04, 0x06, 0x0C, 0x30, 0x31, 0x17
-_EC_KEY, _P256, _ECDSA, _COMMON_NAME = "1.2.840.10045.2.1", "1.2.840.10045.3.1.7", "1.2.840.10045.4.3.2", "2.5.4.3"
-_KEY_ID, _USAGE, _ALT_NAMES, _CONSTRAINTS, _NAMES, _AUTHORITY = (f"2.5.29.{n}" for n in (14, 15, 17, 19, 30, 35))
-_PURPOSES, _SERVER = "2.5.29.37", "1.3.6.1.5.5.7.3.1"
+_EC_KEY, _P256 = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06082a8648ce3d030107")
+_ECDSA = bytes.fromhex("06082a8648ce3d040302")
+"""1.2.840.10045: a key on a curve (2.1), the curve (3.1.7), and a signature over SHA-256 (4.3.2)."""
+_COMMON_NAME, _SERVER = bytes.fromhex("0603550403"), bytes.fromhex("06082b06010505070301")
+"""2.5.4.3, and 1.3.6.1.5.5.7.3.1: a certificate's purpose."""
+_KEY_ID, _USAGE, _ALT_NAMES, _CONSTRAINTS, _NAMES, _AUTHORITY, _PURPOSES = (
+    bytes((_OID, 3, 0x55, 29, n)) for n in (14, 15, 17, 19, 30, 35, 37)
+)
+"""Extensions of a certificate: 2.5.29.n."""
 _HOUR, _DAY = 3600, 86400
 _TRUE = b"\x01\x01\xff"
 
@@ -70,26 +76,16 @@ def _integer(value: int) -> bytes:
     return _der(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
 
 
-def _oid(text: str) -> bytes:
-    first, second, *rest = map(int, text.split("."))
-    out = bytes([40 * first + second])
-    for number in rest:
-        digits = [number >> shift & 0x7F for shift in range(28, -1, -7)]
-        digits = digits[next((at for at, digit in enumerate(digits) if digit), 4) :]
-        out += bytes([digit | 0x80 for digit in digits[:-1]] + digits[-1:])
-    return _der(_OID, out)
-
-
 def _sequence(*parts: bytes) -> bytes:
     return _der(_SEQUENCE, *parts)
 
 
-def _extension(number: str, *parts: bytes) -> bytes:
-    return _sequence(_oid(number), *parts[:-1], _der(_OCTETS, parts[-1]))
+def _extension(number: bytes, *parts: bytes) -> bytes:
+    return _sequence(number, *parts[:-1], _der(_OCTETS, parts[-1]))
 
 
 def _name(text: str) -> bytes:
-    return _sequence(_der(_SET, _sequence(_oid(_COMMON_NAME), _der(_TEXT, text.encode()))))
+    return _sequence(_der(_SET, _sequence(_COMMON_NAME, _der(_TEXT, text.encode()))))
 
 
 def _pem(label: str, data: bytes) -> str:
@@ -104,7 +100,7 @@ class _Key:
         x, y = _times(self._secret)
         point = b"\4" + x.to_bytes(32, "big") + y.to_bytes(32, "big")
         self._point = _der(_BITS, b"\0", point)
-        self.public = _sequence(_sequence(_oid(_EC_KEY), _oid(_P256)), self._point)
+        self.public = _sequence(_sequence(_EC_KEY, _P256), self._point)
         self.ident = hashlib.sha256(point).digest()[:20]
 
     def sign(self, data: bytes) -> bytes:
@@ -115,7 +111,7 @@ class _Key:
 
     def pem(self) -> str:
         secret = _der(_OCTETS, self._secret.to_bytes(32, "big"))
-        return _pem("EC PRIVATE KEY", _sequence(_integer(1), secret, _der(0xA0, _oid(_P256)), _der(0xA1, self._point)))
+        return _pem("EC PRIVATE KEY", _sequence(_integer(1), secret, _der(0xA0, _P256), _der(0xA1, self._point)))
 
 
 class Authority:
@@ -135,7 +131,7 @@ class Authority:
     def _issue(self, subject: bytes, key: _Key, extensions: list[bytes]) -> bytes:
         times = [time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + ahead)) for ahead in (-_HOUR, _DAY)]
         valid = _sequence(*(_der(_TIME, moment.encode()) for moment in times))
-        serial, algorithm = _integer(secrets.randbits(120)), _sequence(_oid(_ECDSA))
+        serial, algorithm = _integer(secrets.randbits(120)), _sequence(_ECDSA)
         body = _sequence(
             _der(0xA0, _integer(2)), serial, algorithm, self._subject, valid, subject, key.public,
             _der(0xA3, _sequence(*extensions)),
@@ -150,7 +146,7 @@ class Authority:
             key = _Key()
             leaf = self._issue(_name(host[:60]), key, [
                 _extension(_ALT_NAMES, _sequence(_der(0x82, host.encode()))),
-                _extension(_PURPOSES, _sequence(_oid(_SERVER))),
+                _extension(_PURPOSES, _sequence(_SERVER)),
                 _extension(_AUTHORITY, _sequence(_der(0x80, self._key.ident))),
                 _extension(_KEY_ID, _der(_OCTETS, key.ident)),
             ])  # fmt: skip

@@ -7,7 +7,7 @@ import os
 import time
 
 from hookline.sandbox import kernel, signals, syscalls
-from hookline.sandbox.judged_line import Call, CallMade, JudgedLine, Refusal, Table, number_in, signed
+from hookline.sandbox.judged_line import CallMade, JudgedLine, Refusal, Syscall, Table, number_in
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPU, _DATA = 0, 2
@@ -29,13 +29,13 @@ class OtherProcesses:
         table |= dict.fromkeys(syscalls.FORKS, self._fork)
         return table | dict.fromkeys(syscalls.SIGNALS, self._signal) | dict.fromkeys(syscalls.IPC, self._segment)
 
-    def _segment(self, call: Call) -> Refusal | None:
+    def _segment(self, call: Syscall) -> Refusal | None:
         if self._line.places is None or not self._line.others.own_segment(call.name, call.arguments):
             return None
         what = "to change System V memory, semaphores or queues"
         return Refusal(what, self._line.policy.write_guard, "they were there before this line")
 
-    def _fork(self, call: Call) -> Refusal | None:
+    def _fork(self, call: Syscall) -> Refusal | None:
         """A new process, where they are counted; a new namespace, always."""
         guard, most = self._line.policy.write_guard, self._line.policy.limits.get("processes")
         if call.name == "clone" and call.arguments[0] & syscalls.NAMESPACES:
@@ -44,21 +44,21 @@ class OtherProcesses:
             raise kernel.error(errno.EAGAIN)
         return None
 
-    def _process(self, call: Call) -> Refusal | None:
+    def _process(self, call: Syscall) -> Refusal | None:
         """What changes a process, or its group: only those that the line has started are its to change."""
         target = _target(call)
         if target is None or (target != -1 and descends(abs(target), os.getpid())):
             return None
         return self._refused("to change", target)
 
-    def _signal(self, call: Call) -> Refusal | None:
+    def _signal(self, call: Syscall) -> Refusal | None:
         """Landlock keeps signals inside from Linux 6.12 on; before, those to others than the caller are sent here.
 
         Every process that a group or `-1` means gets it which the line has started, and no other one.
         """
         name, thread, arguments = call.name, call.thread, call.arguments
         caller = number_in(f"/proc/{thread}/status", "Tgid:", thread)
-        target, number = signed(arguments[0]), arguments[syscalls.SIGNAL_AT.get(name, 1)] & 0xFFFFFFFF
+        target, number = call.number(0), arguments[syscalls.SIGNAL_AT.get(name, 1)] & 0xFFFFFFFF
         if name == "pidfd_send_signal":
             target = number_in(f"/proc/{thread}/fdinfo/{target}", "Pid:", -1)
         if target == caller or (name == "tkill" and number_in(f"/proc/{target}/status", "Tgid:", 0) == caller):
@@ -167,7 +167,7 @@ _WHAT = {
 }
 
 
-def _target(call: Call) -> int | None:
+def _target(call: Syscall) -> int | None:
     """The process whose limits or scheduling a call changes, negative for a group; None if it changes none.
 
     -1 stands for everything of a user.
@@ -176,8 +176,8 @@ def _target(call: Call) -> int | None:
     if name == "prlimit64" and not arguments[syscalls.NEW_LIMIT]:
         return None
     if name not in syscalls.OWNED_GROUPS:
-        return signed(arguments[0]) or thread
-    kind, who = arguments[0] & 0xFFFFFFFF, signed(arguments[1])
+        return call.number(0) or thread
+    kind, who = arguments[0] & 0xFFFFFFFF, call.number(1)
     first = syscalls.OWNED_GROUPS[name]
     if kind == first + syscalls.BY_USER:
         return -1

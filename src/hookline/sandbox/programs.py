@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 
-from hookline.sandbox.kernel import content
+from hookline.sandbox.kernel import MACHINE, content
 from hookline.sandbox.path_access import own_real
 
 TYPE_CHECKING = False
@@ -52,13 +52,13 @@ class ProgramFile:
     `loader` is the program that the kernel starts in its place, to load it.
     """
 
-    def __init__(self, head: bytes, status: os.stat_result, machine: str) -> None:
+    def __init__(self, head: bytes, status: os.stat_result) -> None:
         self.identity: tuple[int, int] = (status.st_dev, status.st_ino)
         self.size: int = status.st_size
         self.head: bytes = head
         self.interpreter: list[str] = _interpreter(head)
         self.build: bytes = _build(head)
-        self.foreign: bool = self.is_binary and not _native(head, machine)
+        self.foreign: bool = self.is_binary and not _native(head)
         self.loader: str = _loader(head) if self.is_binary and not self.foreign else ""
 
     @property
@@ -97,17 +97,14 @@ def _build(head: bytes) -> bytes:
     return head[start : start + 20] if at >= 0 else b""
 
 
-def _native(head: bytes, machine: str) -> bool:
-    if len(head) < 20 or machine not in _MACHINES:
-        return False
-    return (head[4], struct.unpack("<H", head[18:20])[0]) == _MACHINES[machine]
+def _native(head: bytes) -> bool:
+    return len(head) >= 20 and (head[4], struct.unpack("<H", head[18:20])[0]) == _MACHINES.get(MACHINE)
 
 
 class Library:
     """Files that were looked at, each read once; a file that changes is read again."""
 
-    def __init__(self, machine: str) -> None:
-        self._machine = machine
+    def __init__(self) -> None:
         self._seen: dict[tuple[int, ...], ProgramFile] = {}
 
     def look(self, path: str) -> ProgramFile | None:
@@ -116,7 +113,7 @@ class Library:
             status = os.stat(path)
             key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if key not in self._seen:
-                self._seen[key] = ProgramFile(_head(path), status, self._machine)
+                self._seen[key] = ProgramFile(_head(path), status)
             return self._seen[key]
         except OSError:
             return None

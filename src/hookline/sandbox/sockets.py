@@ -19,15 +19,14 @@ from functools import partial
 from hookline.sandbox import kernel
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
 from hookline.sandbox.judged_line import (
-    Call,
     CallAnswered,
     CallMade,
     JudgedLine,
     Refusal,
     SocketCopy,
+    Syscall,
     Table,
     connect,
-    signed,
 )
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
@@ -65,9 +64,9 @@ class Sockets:
         made: Table = {"connect": self._connect, "bind": self._bind, "listen": self._listen}
         return made | {"socket": self._kind, "socketpair": self._pair}
 
-    def _kind(self, call: Call) -> Refusal | None:
+    def _kind(self, call: Syscall) -> Refusal | None:
         """Say why there is no such socket; families that no program needs are unknown here."""
-        family = signed(call.arguments[0])
+        family = call.number(0)
         if family == UNIX:
             return Refusal("a Unix datagram socket", self._guard, "it could send to programs outside", quiet=True)
         if family in (INTERNET, INTERNET_6) and self._line.policy.network == "none":
@@ -76,9 +75,9 @@ class Sockets:
             return Refusal("a socket", self._line.policy.host_guard, "only TCP reaches named hosts", quiet=True)
         raise kernel.error(errno.EAFNOSUPPORT)
 
-    def _pair(self, call: Call) -> Refusal | None:
+    def _pair(self, call: Syscall) -> Refusal | None:
         """Two ends that send packets to each other: made so that neither can be pointed elsewhere."""
-        family, kind, protocol = (signed(value) for value in call.arguments[:3])
+        family, kind, protocol = map(call.number, range(3))
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
             raise kernel.error(errno.EAFNOSUPPORT)
         ends = _socket.socketpair(UNIX, kind & ~_KIND | _SEQPACKET, protocol)
@@ -91,7 +90,7 @@ class Sockets:
         call.memory.write(call.thread, call.arguments[3], struct.pack("2i", *numbers))
         raise CallMade
 
-    def _connect(self, call: Call) -> Refusal | None:
+    def _connect(self, call: Syscall) -> Refusal | None:
         address = _address(call)
         with _copy(call) as sock:
             family = int.from_bytes(address[:2], "little")
@@ -116,7 +115,7 @@ class Sockets:
 
     # -- Unix sockets ----------------------------------------------------------------------------------------------
 
-    def _connect_unix(self, sock: SocketCopy, call: Call, name: bytes) -> Refusal | None:
+    def _connect_unix(self, sock: SocketCopy, call: Syscall, name: bytes) -> Refusal | None:
         if name.startswith(b"\0"):
             if not self._is_own_name(call.thread, name):
                 raise kernel.error(errno.ECONNREFUSED)
@@ -148,7 +147,7 @@ class Sockets:
         rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").splitlines()[1:]]
         return inode is not None and any(row[6:] == [b"%d" % inode, shown] for row in rows)
 
-    def _bind(self, call: Call) -> Refusal | None:
+    def _bind(self, call: Syscall) -> Refusal | None:
         address = _address(call)
         with _copy(call) as sock:
             name = address[2:].partition(b"\0")[0]
@@ -168,13 +167,13 @@ class Sockets:
                 self._abstract[own] = os.fstat(sock.fd).st_ino
         raise CallMade
 
-    def _listen(self, call: Call) -> Refusal | None:
+    def _listen(self, call: Syscall) -> Refusal | None:
         with _copy(call) as sock:
             if self._egress:
-                self._egress.listen(sock, signed(call.arguments[1]))
+                self._egress.listen(sock, call.number(1))
         raise CallMade
 
-    def _bind_path(self, sock: SocketCopy, call: Call, name: str, address: bytes) -> Refusal | None:
+    def _bind_path(self, sock: SocketCopy, call: Syscall, name: str, address: bytes) -> Refusal | None:
         """Bind with the words of the caller, which it may ask for later, from its folder.
 
         A link on the way may change meanwhile; Landlock's rules, which hold for us, too, keep the file inside.
@@ -200,20 +199,20 @@ class Sockets:
         raise CallMade
 
 
-def _address(call: Call) -> bytes:
+def _address(call: Syscall) -> bytes:
     return call.block(call.arguments[1], min(call.arguments[2] & 0xFFFFFFFF, _LONGEST_ADDRESS))
 
 
-def _copy(call: Call) -> SocketCopy:
+def _copy(call: Syscall) -> SocketCopy:
     """The socket itself, whatever becomes of its number."""
-    sock = SocketCopy(kernel.take_descriptor(call.thread, call.folder(0)))
+    sock = SocketCopy(kernel.take_descriptor(call.thread, call.number(0)))
     if not call.waits():  # what was read may be another process's
         sock.socket.close()
         raise CallAnswered
     return sock
 
 
-def _make(sock: SocketCopy, call: Call, address: bytes, file: int = -1) -> None:
+def _make(sock: SocketCopy, call: Syscall, address: bytes, file: int = -1) -> None:
     """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
     error = sock.connect(address or _path_address(file))
     if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
@@ -232,7 +231,7 @@ def _connect(fd: int, address: bytes) -> int:
     return (kernel.failure().errno or 0) if connect(fd, address, len(address)) else 0
 
 
-def _finish(call: Call, fd: int) -> int:
+def _finish(call: Syscall, fd: int) -> int:
     """Wait for a connection that is under way; 0 or the error."""
     sock = _socket.socket(fileno=fd)
     seconds, fraction = struct.unpack("2l", sock.getsockopt(_SOCKET_LEVEL, _SEND_TIMEOUT, 16))

@@ -9,15 +9,14 @@ from contextlib import suppress
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge
 from hookline.sandbox.judged_line import (
-    Call,
     CallAnswered,
     CallMade,
     JudgedLine,
     Refusal,
     Reporter,
+    Syscall,
     Table,
     number_in,
-    signed,
 )
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.programs import Library
@@ -33,7 +32,7 @@ class ProgramStarts:
 
     def __init__(self, line: JudgedLine) -> None:
         self._line = line
-        self._library = Library(kernel.MACHINE)
+        self._library = Library()
         self.judge: StartJudge = StartJudge(list(line.policy.block), self._library, line.places)
         self._approvals = Approvals(self._library)
         self._traced: set[tuple[int, str]] = set()
@@ -48,7 +47,7 @@ class ProgramStarts:
         if path:
             self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
 
-    def _start(self, call: Call) -> Refusal | None:
+    def _start(self, call: Syscall) -> Refusal | None:
         self._line.callers.forget()  # a program may have other rights than the one before it
         at = 0 if call.name == "execve" else 1
         given, argv = call.text(at), _texts(call, at + 1)
@@ -63,7 +62,7 @@ class ProgramStarts:
                 self._line.saw("program", start.line)
             return refusal
 
-    def _started(self, call: Call) -> Refusal | None:
+    def _started(self, call: Syscall) -> Refusal | None:
         """Look again at a program that has just started, since its words may have been changed after they were judged.
 
         Its memory is its own now, and none of its code has run: its C library makes this call. What should not have
@@ -76,9 +75,9 @@ class ProgramStarts:
             reason = f"it cannot be looked at ({error})"
             return Refusal(f"program {call.thread}", self._line.policy.block_guard, reason)
 
-    def _trace(self, call: Call) -> Refusal | None:
+    def _trace(self, call: Syscall) -> Refusal | None:
         """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
-        target = signed(call.arguments[1])
+        target = call.number(1)
         process = number_in(f"/proc/{target}/status", "Tgid:", target)
         if self._approvals.awaits(process) or self._approvals.awaits(target):
             raise kernel.error(errno.EPERM)
@@ -107,7 +106,7 @@ class ProgramStarts:
         return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")
 
 
-def _texts(call: Call, argument: int) -> list[str]:
+def _texts(call: Syscall, argument: int) -> list[str]:
     return [os.fsdecode(word) for word in call.memory.texts(call.thread, call.arguments[argument])]
 
 
@@ -174,7 +173,7 @@ class Supervisor:
 
     def answer(self, listener: int, notice: tuple[int, ...]) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
-        call = Call(_NAMES.get(notice[3], ""), notice, self._line.memory, listener)
+        call = Syscall(_NAMES.get(notice[3], ""), notice, self._line.memory, listener)
         try:
             refusal = self.judge(call)
         except CallMade as made:
@@ -194,11 +193,11 @@ class Supervisor:
         denied = call.name in syscalls.WRITES or call.name in ("execve", "execveat", "socket", "connect", "bind")
         call.answer(None if refusal is None else errno.EACCES if denied else errno.EPERM)
 
-    def judge(self, call: Call) -> Refusal | None:
+    def judge(self, call: Syscall) -> Refusal | None:
         """Why a call may not be made, if it may not; `CallMade` if it has been, OSError if it fails."""
         if call.name not in self._judges:
             self.look_around()
         return self._judges[call.name](call)
 
-    def _never(self, call: Call) -> Refusal | None:
+    def _never(self, call: Syscall) -> Refusal | None:
         return Refusal(syscalls.REFUSED[call.name], self._line.policy.write_guard, "a confined line may not do this")

@@ -63,14 +63,10 @@ class Paths:
     `follow` says whether a link at the end is followed; where a `flags` argument decides that, its position is given.
     """
 
-    __slots__ = ("flags", "follow", "pairs")
-
-    flags: int
-    follow: bool
-    pairs: tuple[tuple[int, int], ...]
-
     def __init__(self, *pairs: tuple[int, int], follow: bool = False, flags: int = -1) -> None:
-        self.pairs, self.follow, self.flags = pairs, follow, flags
+        self.pairs: tuple[tuple[int, int], ...] = pairs
+        self.follow: bool = follow
+        self.flags: int = flags
 
 
 WRITES: dict[str, Paths] = {

@@ -14,7 +14,7 @@ import stat
 
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
-from hookline.sandbox.judged_line import Call, CallAnswered, CallMade, JudgedLine, Refusal, Table
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table
 from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
 
@@ -37,6 +37,13 @@ class NamedPlace:
         self.folder: OpenedPath = folder
         self.name: str = name + "/" if slash and name != "." else name
         self.path: str = folder.path if name == "." else f"{folder.path.rstrip('/')}/{name}"
+
+    def facts(self) -> os.stat_result | None:
+        """What lies there, links not followed; None if nothing does."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
 
 
 class WriteJudge:
@@ -79,18 +86,11 @@ class WriteJudge:
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
 
-    def _exists(self, place: NamedPlace) -> bool:
-        try:
-            os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
-
     def _keep_inside(self, place: NamedPlace, *, new: bool) -> None:
         """Refuse a place outside; where the call would fail anyway, it fails as it always does."""
         if self._holds(place.path):
             return
-        there = self._exists(place)
+        there = place.facts() is not None
         if there and new:
             raise kernel.error(errno.EEXIST)
         if not there and not new:
@@ -106,11 +106,11 @@ class NameCalls(WriteJudge):
         table: Table = {name: self._make for name in syscalls.WRITES if name not in syscalls.OPENS}
         return table | dict.fromkeys(syscalls.CREDENTIALS, self._forget)
 
-    def _forget(self, _call: Call) -> Refusal | None:
+    def _forget(self, _call: Syscall) -> Refusal | None:
         self._line.callers.forget()
         return None
 
-    def _make(self, call: Call) -> Refusal | None:
+    def _make(self, call: Syscall) -> Refusal | None:
         if self._line.places is None:
             return None
         named = {"link": self._link, "linkat": self._link, "truncate": self._truncate}
@@ -121,7 +121,7 @@ class NameCalls(WriteJudge):
             return refused.refusal
         raise CallMade
 
-    def _make_names(self, call: Call) -> None:
+    def _make_names(self, call: Syscall) -> None:
         places: list[NamedPlace] = []
         try:
             for folder, path in syscalls.WRITES[call.name].pairs:
@@ -135,7 +135,7 @@ class NameCalls(WriteJudge):
         for place in places:
             self._line.saw("written", place.path)
 
-    def _change(self, call: Call, places: list[NamedPlace]) -> None:
+    def _change(self, call: Syscall, places: list[NamedPlace]) -> None:
         name, arguments, (first, last) = call.name, call.arguments, (places[0], places[-1])
         fd, at = first.folder.fd, last.folder.fd
         if name.startswith("rename"):
@@ -172,7 +172,7 @@ class NameCalls(WriteJudge):
         ends = (source.folder.fd, target.folder.fd)
         kernel.call("renameat2", ends[0], words[0], ends[1], words[1], flags)
 
-    def _link(self, call: Call) -> None:
+    def _link(self, call: Syscall) -> None:
         (folder, path), (to, new) = syscalls.WRITES[call.name].pairs
         flags = call.arguments[4] & 0xFFFFFFFF if call.name == "linkat" else 0
         text = call.text(path)
@@ -193,7 +193,7 @@ class NameCalls(WriteJudge):
                 os.close(target.folder.fd)
             self._line.saw("written", target.path)
 
-    def _truncate(self, call: Call) -> None:
+    def _truncate(self, call: Syscall) -> None:
         with resolve_in_process(call.thread, syscalls.AT_FDCWD, call.text(0)) as file:
             if file.fd < 0:
                 raise kernel.error(errno.ENOENT)
@@ -227,7 +227,7 @@ class NameCalls(WriteJudge):
         os.unlink(source.name, dir_fd=source.folder.fd)
 
 
-def _place(call: Call, folder: int, path: int) -> NamedPlace:
+def _place(call: Syscall, folder: int, path: int) -> NamedPlace:
     text = call.text(path)
     slash = text.endswith("/") and not call.name.startswith("mkdir")
     return NamedPlace(*resolve_parent(call.thread, call.folder(folder), text), slash=slash)

@@ -17,17 +17,9 @@ from _ctypes import addressof
 from contextlib import suppress
 
 from hookline.core import template
-from hookline.sandbox import (
-    confined_line,
-    kernel,
-    main,
-    run,
-    signals,
-    supervisor,
-    syscalls,
-)
+from hookline.sandbox import confined_line, kernel, main, run, signals, supervisor, syscalls
 from hookline.sandbox.confined_line import SCOPED_SINCE
-from hookline.sandbox.judged_line import Call, JudgedLine, Reporter
+from hookline.sandbox.judged_line import JudgedLine, Reporter, Syscall
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.places import HiddenPlaces, WritableDirs
 from hookline.sandbox.policy import Policy
@@ -234,4 +226,4 @@ def _rehearse() -> None:
     path = kernel.buffer(b"/bin/true\0")
     words = kernel.buffer(struct.pack("QQ", addressof(path), 0))
     arguments = (addressof(path), addressof(words), addressof(words) + 8, 0, 0, 0)
-    judge.judge(Call("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments), line.memory))
+    judge.judge(Syscall("execve", (0, os.getpid(), 0, 0, 0, 0, *arguments), line.memory))
