@@ -176,7 +176,6 @@ class Machine:
     # -- the connection to the hub: who keeps it, when the hub was heard, what is in the way ---------------------------
 
     def heard(self) -> None:
-        """Note that the hub was heard."""
         (self.folder / "contact").touch(0o600)
         (self.folder / "trouble").unlink(missing_ok=True)
 

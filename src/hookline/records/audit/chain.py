@@ -16,7 +16,6 @@ import hmac
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import tee
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -386,16 +385,17 @@ class _Walk:
     def _follow(self, path: Path, file: BinaryIO, size: int, start: Link) -> bool:
         """Follow one file; says whether its end is torn, as a writer that was killed leaves it; no one misses it."""
         self.lines, self.last = 0, start
-        lines, same = tee(lines_of(file, size))
-        for number, ((link, problem), line) in enumerate(zip(follow(lines, start, self._key), same, strict=True), 1):
-            if problem is not None and file.tell() >= size and not _ends(file):
+        for number, line in enumerate(lines_of(file, size), 1):
+            link, problem = _checked(line, self.last, self._key)
+            if not line.endswith(b"\n") and file.tell() >= size:
                 return True
             self.lines, self.last = number, link
             if self._mark is not None and link.seq == self._mark.seq:
                 self.at_mark = link
             if problem is not None:
                 self._say(path, number, problem)
-            if _MARK in line and link.hash and (found := msgspec.json.decode(line, type=_BreakRecord)).event == BREAK:
+            found = read_as(line, _BreakRecord) if _MARK in line and link.hash else None
+            if found is not None and found.event == BREAK:
                 self._say(path, number, f"a writer found the log broken here: {found.problem}")
         return False
 
@@ -409,11 +409,6 @@ class _BreakRecord(msgspec.Struct):
 
     event: str = ""
     problem: str = ""
-
-
-def _ends(file: BinaryIO) -> bool:
-    file.seek(-1, os.SEEK_CUR)
-    return file.read(1) == b"\n"
 
 
 def lines_of(file: BinaryIO, size: int) -> Iterator[bytes]:

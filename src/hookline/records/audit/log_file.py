@@ -18,8 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hookline.core.files import locked, private, read_at
 from hookline.errors import AuditError
 from hookline.records.audit import chain
@@ -27,15 +25,6 @@ from hookline.records.audit.chain import Anchor, AnchorSpec, Break, Head, Link
 
 log: logging.Logger = logging.getLogger("hookline.audit")
 _TAIL_BYTES = 1 << 16
-
-
-class _ChainState(msgspec.Struct, frozen=True):
-    """Where the chain goes on: the head, the last link, and what is wrong with the file, if anything."""
-
-    head: Head
-    last: Link
-    problem: str = ""
-    torn: int = 0
 
 
 class AuditFile:
@@ -84,15 +73,14 @@ class AuditFile:
     def _append(self, head_fd: int, records: Iterable[Mapping[str, Any]], *, fsync: bool) -> Link:
         with open(self.path, "a+b", buffering=0, opener=private) as file:
             fd = file.fileno()
-            stands = self._chain_state(head_fd, fd)
+            head, problem = self._chain_state(head_fd, fd)
             full = self._max_bytes is not None and os.fstat(fd).st_size >= self._max_bytes
-            if not stands.problem and not full:
-                return self._write(head_fd, fd, stands.head.at(stands.last), records, fsync=fsync)
-        head = stands.head.at(stands.last)
-        if stands.problem:
-            log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, stands.problem)
+            if not problem and not full:
+                return self._write(head_fd, fd, head, records, fsync=fsync)
+        if problem:
+            log.error("%s: %s; it is put aside, and a new file begins with a record of that", self.path, problem)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            found = {"time": now, "event": chain.BREAK, "problem": stands.problem, "after": stands.last.seq}
+            found = {"time": now, "event": chain.BREAK, "problem": problem, "after": head.seq}
             records = [found, *records]
             self._put_aside()
         else:
@@ -130,44 +118,45 @@ class AuditFile:
                 log.warning("%s; a log that is rolled back together with its head will not be found out", problem)
             self._warned = True
 
-    def _chain_state(self, head_fd: int, fd: int) -> _ChainState:
-        """Where the chain goes on, and whether the file ends there."""
+    def _chain_state(self, head_fd: int, fd: int) -> tuple[Head, str]:
+        """The head where the chain goes on, and what is wrong with the file if it does not end there."""
         head = chain.read_head(head_fd)
         wrong_key = None if head is None else head.key_problem(self._key)
         if wrong_key is not None:
             raise AuditError(f"{self.head_path}: {wrong_key}")
         if head is not None and self._known == (_identity(fd), head.last):
-            return _ChainState(head, head.last)
-        stands = self._new_head(head_fd, fd) if head is None else self._compared(head, fd)
-        stands = self._with_anchor(stands, fd)
-        if stands.torn and not stands.problem:
-            log.warning("%s: cut off a torn last line of %d bytes", self.path, stands.torn)
-            os.ftruncate(fd, os.fstat(fd).st_size - stands.torn)
-        return stands
-
-    def _compared(self, head: Head, fd: int) -> _ChainState:
-        """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
+            return head, ""
         line, torn = last_line(fd, os.fstat(fd).st_size)
+        if head is None:
+            head = self._new_head(head_fd, line)
+            last, problem = head.last, ""
+        else:
+            last, problem = self._compared(head, fd, line)
+        if not problem:
+            last, problem = self._with_anchor(head, last, fd)
+        if torn and not problem:
+            log.warning("%s: cut off a torn last line of %d bytes", self.path, torn)
+            os.ftruncate(fd, os.fstat(fd).st_size - torn)
+        return head.at(last), problem
+
+    def _compared(self, head: Head, fd: int, line: bytes) -> tuple[Link, str]:
+        """The file against its head; lines after the head's count if they follow it: a killed process wrote them."""
         if not line:
             older = self.rotated()  # it goes on from the newest one put aside, or from what was deleted on purpose
             last = chain.link_of(last_line_in(older[-1])) if older else head.base
-            return _ChainState(head, head.last, "" if last == head.last else _difference(last, head.last), torn)
+            return head.last, _difference(last, head.last)
         last = chain.link_of(line)
-        if last == head.last:
-            return _ChainState(head, head.last, torn=torn)
         if last is None:
-            return _ChainState(head, head.last, f"the last line is not a record; record {head.seq} was expected")
+            return head.last, f"the last line is not a record; record {head.seq} was expected"
         if last.seq <= head.seq:
-            return _ChainState(head, head.last, _difference(last, head.last))
-        following = _lines_after(fd, head.seq)
-        links = list(chain.follow(following, head.last, self._key))
+            return head.last, _difference(last, head.last)
+        links = list(chain.follow(_lines_after(fd, head.seq), head.last, self._key))
         if not links or any(problem for _, problem in links) or links[-1][0] != last:
-            return _ChainState(head, head.last, f"lines after record {head.seq} do not follow it")
-        return _ChainState(head, last, torn=torn)
+            return head.last, f"lines after record {head.seq} do not follow it"
+        return last, ""
 
-    def _new_head(self, head_fd: int, fd: int) -> _ChainState:
+    def _new_head(self, head_fd: int, line: bytes) -> Head:
         """A first head; for a log that has lost its own, one that says so."""
-        line, torn = last_line(fd, os.fstat(fd).st_size)
         older = self.rotated()
         last = chain.link_of(line or last_line_in(older[-1])) if line or older else Link()
         if last is None:
@@ -179,24 +168,20 @@ class AuditFile:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)
             head = Head(lost_at=last.seq).at(last).since(_base_of(next(iter([*older, self.path]))))
         head.write(head_fd, self._key)
-        return _ChainState(head, last, torn=torn)
+        return head
 
-    def _with_anchor(self, stands: _ChainState, fd: int) -> _ChainState:
-        """The same, unless the anchor knows of records that are not there."""
-        if self.anchor is None or stands.problem:
-            return stands
+    def _with_anchor(self, head: Head, last: Link, fd: int) -> tuple[Link, str]:
+        """Where the chain stands if the anchor knows of nothing else."""
         try:
-            mark = self.anchor.read(self._key)
+            mark = self.anchor.read(self._key) if self.anchor is not None else None
         except AuditError as problem:
-            return msgspec.structs.replace(stands, problem=str(problem))
-        if mark is None or mark == stands.last or mark.seq <= stands.head.base_seq:
-            return stands
-        if mark.seq > stands.last.seq:
-            why = f"{_difference(stands.last, mark)}, as the anchor knows"
-            return msgspec.structs.replace(stands, last=mark, problem=why)
+            return last, str(problem)
+        if mark is None or mark == last or mark.seq <= head.base_seq:
+            return last, ""
+        if mark.seq > last.seq:
+            return mark, f"{_difference(last, mark)}, as the anchor knows"
         known = _link_at(mark.seq, fd, self.rotated()) == mark
-        why = "" if known else f"record {mark.seq} is not the one that the anchor knows"
-        return msgspec.structs.replace(stands, problem=why)
+        return last, "" if known else f"record {mark.seq} is not the one that the anchor knows"
 
     def rotated(self) -> list[Path]:
         """Older files of this log, oldest first."""
@@ -295,7 +280,9 @@ def _link_at(seq: int, fd: int, older: list[Path]) -> Link | None:
 
 
 def _difference(found: Link | None, expected: Link) -> str:
-    """What is missing of a log that ends with one record and should end with another."""
+    """What is missing of a log that ends with one record and should end with another; nothing if it is the same."""
+    if found == expected:
+        return ""
     if found is None:
         return f"it does not end with a record; record {expected.seq} was expected"
     if found.seq == expected.seq:

@@ -100,17 +100,6 @@ class LogReader:
             after = after if index is not None and segment.identity == after.identity else Cursor(segment.identity)
         return LogBatch(b"", after, gap)
 
-    def recent(self, bytes_back: int) -> Cursor:
-        """A place a little before the end, at the start of a line."""
-        files = self.segments()
-        if not files:
-            return Cursor()
-        newest = files[-1]
-        start = max(newest.size - bytes_back, 0)
-        skipped = read_lines(newest, start - 1, bytes_back) if start else b""
-        offset = start + (skipped or b"").find(b"\n") if start else 0
-        return Cursor(newest.identity, offset)
-
     def find(self, record: Link) -> Cursor | None:
         """The place behind a record, found by reading; `None` if the log does not hold it."""
         for batch in self.batches():

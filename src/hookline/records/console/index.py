@@ -193,12 +193,11 @@ class Names:
 
 
 class Batch:
-    """Takes lines; `rows` are the events, the counters are sums over them."""
+    """Takes lines; `rows` are the events, of which the first is number `first`."""
 
-    def __init__(self, names: Names, next_id: int, width: int, before: int) -> None:
+    def __init__(self, names: Names, first: int, width: int, before: int) -> None:
         self.rows: list[tuple[Any, ...]] = []
-        self.cells: list[tuple[int, int, int, int, bool, int]] = []
-        """Time, event, tool, verdict, failure and set of hooks of each event."""
+        self.first = first
         self.runs: list[tuple[int, int, int, bool, bool]] = []
         """Time, hook, slot of how long it took (-1: skipped), denial and failure of each run."""
         self.slow: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
@@ -206,7 +205,6 @@ class Batch:
         self.unreadable: int = 0
         self.lines: int = 0
         self._names = names
-        self._next_id = next_id
         self._width = width
         self.before: int = before
         self._now = int(time.time() * 1000)
@@ -224,8 +222,7 @@ class Batch:
 
     def _event(self, segment: int, offset: int, length: int, record: EventRecord) -> None:
         names = self._names
-        number = self._next_id
-        self._next_id = number + 1
+        number = self.first + len(self.rows)
         moment = self.before = milliseconds(record.time, self.before, self._now)
         hooks = record.hooks
         event, tool = names.event(record.event), names.tool(record.tool or "")
@@ -237,10 +234,8 @@ class Batch:
             names.agent(record.agent or ""), names.agent(record.agent_type or ""), record.ms, record.duration_ms,
             names.by(record.by or ""), record.tool_use_id, about, record.reason,
         ))  # fmt: skip
-        bucket = moment // self._width
-        self.cells.append((bucket, event, tool, verdict, failed, hookset))
         if hooks:
-            self._hooks(number, bucket, record)
+            self._hooks(number, moment // self._width, record)
         self._session(run, moment, verdict, failed=failed, record=record)
 
     def _hooks(self, number: int, bucket: int, record: EventRecord) -> None:
@@ -275,12 +270,16 @@ def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
     """Add a batch to the tables; its sums cover `width` milliseconds each; how much they cover from now on."""
     many = db.executemany
     many(f"INSERT INTO events VALUES ({', '.join('?' * 20)})", batch.rows)
-    counted: dict[str, list[Any]] = {"cube": batch.cells, "hook_runs": batch.runs}
-    for table, keys in _SUMS.items():
-        added = [(*key, n) for key, n in Counter(counted[table]).items()]
-        names = f"bucket, {keys}, n"
-        places = ", ".join("?" * len(names.split()))
-        many(f"INSERT INTO {table} ({names}) VALUES ({places}) ON CONFLICT DO UPDATE SET n = n + excluded.n", added)
+    db.execute(
+        f"INSERT INTO cube SELECT time / ?, {_SUMS['cube']}, count(*) FROM events WHERE id >= ?"
+        " GROUP BY 1, 2, 3, 4, 5, 6 ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        (width, batch.first),
+    )
+    many(
+        f"INSERT INTO hook_runs (bucket, {_SUMS['hook_runs']}, n) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        [(*run, n) for run, n in Counter(batch.runs).items()],
+    )
     many(
         "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
         " events = events + ?3, denied = denied + ?4, asked = asked + ?5, failed = failed + ?6, tools = tools + ?7,"

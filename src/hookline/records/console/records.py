@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from hookline.core.engine.verdict import WORDS, decision_word
-from hookline.core.wire.json_text import read_object
-from hookline.records.audit.reader import LogReader
+from hookline.core.files import read_at
+from hookline.core.wire.json_text import read_as, read_object
 from hookline.records.telemetry import quantile
 
 MOST_ABOUT = 240
@@ -105,23 +105,21 @@ class EventRecord(msgspec.Struct, gc=False):
         return "; ".join(self.reasons)[:MOST_ABOUT] if self.reasons else ""
 
 
-_decoder = msgspec.json.Decoder(EventRecord)
-
-
 def recent(log: Path, session: str) -> list[str]:
     """What a session did last, by a log, one line each."""
-    reader = LogReader(log)
-    records = [decode(line) for line in reader.read(reader.recent(_MOST_RECENT)).lines]
+    try:
+        with log.open("rb") as file:
+            data = read_at(file.fileno(), _MOST_RECENT, max(log.stat().st_size - _MOST_RECENT, 0))
+    except OSError:
+        return []
+    records = map(decode, data.split(b"\n"))  # the first may be part of a line, which is not a record
     rows = [one for one in records if one is not None and one.run == session and (one.tool or one.prompt)]
     return [f"{one.tool or one.event} {one.about} → {VERDICTS[one.verdict]}" for one in rows[-_MOST_LINES:]]
 
 
 def decode(line: bytes) -> EventRecord | None:
     """The record on a line, or `None` if there is none; a field of the wrong type costs that field, not the line."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _normalized(line)
+    return read_as(line, EventRecord) or _normalized(line)
 
 
 def _normalized(line: bytes) -> EventRecord | None:

@@ -333,19 +333,27 @@ class LogStore:
         writers = self._ask(
             "SELECT coalesce(nullif(user, ''), '?'), sum(events) FROM sessions GROUP BY 1 ORDER BY 2 DESC LIMIT 50"
         )
-        logs, checking = self.index.logs, self._checking
         return {
-            "logs": [
-                _log_health(self._reader, log, self._checks.get(str(log)), checking=str(log) in checking)
-                for log in logs
-            ],
+            "logs": [self._log_health(log) for log in self.index.logs],
             "gaps": [{"id": one["id"], "time": one["time"], "missing": one["about"]} for one in gaps],
             "writers": list(map(tuple, writers)),
             "index_path": str(self.index.path),
             "index_bytes": self.index.path.stat().st_size,
             "events": self.index.last_id,
-            "pushes": [one.summary() for one in push_states() if Path(one.log) in logs],
+            "pushes": [one.summary() for one in push_states() if Path(one.log) in self.index.logs],
         }
+
+    def _log_health(self, log: Path) -> Values:
+        breaks = self._checks.get(str(log))
+        [(lines, unreadable)] = self._ask(
+            "SELECT coalesce(sum(lines), 0), coalesce(sum(unreadable), 0) FROM segments WHERE log = ?", (str(log),)
+        )
+        return {
+            "path": str(log), "files": [(segment.path, segment.size) for segment in LogReader(log).segments()],
+            "lines": lines, "unreadable": unreadable, "keyed": _is_keyed(str(log)), **self._reader.span(),
+            "free": shutil.disk_usage(log.parent).free, "whole": None if breaks is None else not breaks,
+            "breaks": breaks or [], "checking": str(log) in self._checking,
+        }  # fmt: skip
 
     def check(self) -> None:
         for log in map(str, self.index.logs):
@@ -379,18 +387,6 @@ def _where(parts: Sequence[str]) -> str:
 
 def _page(rows: list[Values], limit: int) -> Values:
     return {"rows": rows, "next": f"{rows[-1]['time']}.{rows[-1]['id']}" if len(rows) == limit else ""}
-
-
-def _log_health(reader: IndexReader, log: Path, breaks: list[str] | None, *, checking: bool) -> Values:
-    [(lines, unreadable)] = reader.ask(
-        "SELECT coalesce(sum(lines), 0), coalesce(sum(unreadable), 0) FROM segments WHERE log = ?", (str(log),)
-    )
-    return {
-        "path": str(log), "files": [(segment.path, segment.size) for segment in LogReader(log).segments()],
-        "lines": lines, "unreadable": unreadable, "keyed": _is_keyed(str(log)), **reader.span(),
-        "free": shutil.disk_usage(log.parent).free, "whole": None if breaks is None else not breaks,
-        "breaks": breaks or [], "checking": checking,
-    }  # fmt: skip
 
 
 def _session(found: Values) -> Values:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hookline.core.wire.json_text import read_as
 from hookline.events import Event, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, UserPromptSubmit
 
 MOST_LINE = 32 << 20
@@ -101,19 +102,9 @@ def is_within(time: str, since: datetime | None, until: datetime | None = None) 
 def finished(path: str | Path) -> set[str]:
     """The ids of the calls that an audit log says have run."""
     with Path(path).open("rb") as file:
-        records = (_record(line) for line in iter(lambda: file.readline(MOST_LINE), b"") if b'"PostToolUse"' in line)
+        lines = (line for line in iter(lambda: file.readline(MOST_LINE), b"") if b'"PostToolUse"' in line)
+        records = (read_as(line, _Audit) for line in lines)
         return {said.tool_use_id for said in records if said is not None and said.event == "PostToolUse"}
-
-
-def _record(line: bytes) -> _Audit | None:
-    try:
-        return _audit.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-_audit = msgspec.json.Decoder(_Audit)
-_line = msgspec.json.Decoder(_Line)
 
 
 class Range:
@@ -151,11 +142,8 @@ class Range:
             found = self._audited(number, line)
             if found is not None:
                 return (found,)
-        try:
-            entry = _line.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return ()
-        if entry.message is None or entry.type not in _SPOKEN:
+        entry = read_as(line, _Line)
+        if entry is None or entry.message is None or entry.type not in _SPOKEN:
             return ()
         if prompt := _prompt(entry) if self._heard else "":
             event = UserPromptSubmit(session_id=entry.session_id, cwd=entry.cwd, prompt=prompt)
@@ -165,7 +153,7 @@ class Range:
         return self._message(number, entry, entry.message.content)
 
     def _audited(self, number: int, line: bytes) -> RecordedCall | None:
-        said = _record(line)
+        said = read_as(line, _Audit)
         event = _event(said) if said is not None else None
         if said is None or event is None:
             return None
@@ -197,20 +185,13 @@ class Range:
         return done
 
     def _rest(self, file: BinaryIO) -> Iterator[RecordedCall]:
-        """Calls whose results lie beyond the range: look a little ahead for them."""
+        """Calls whose results lie beyond the range: look a little ahead for them, where lines count as number 0."""
         for _ in range(_LOOK_AHEAD):
-            if not self._open:
-                break
-            line, length = next_line(file)
+            line, length = next_line(file) if any(call.line for call in self._open.values()) else (b"", 0)
             if not length:
                 break
-            before = set(self._open)
-            for call in self._read(0, line):
-                if call.line:
-                    yield call
-            for new in set(self._open) - before:
-                del self._open[new]
-        yield from self._open.values()
+            yield from (call for call in self._read(0, line) if call.line)
+        yield from (call for call in self._open.values() if call.line)
 
 
 def calls(path: str | Path) -> Iterator[RecordedCall]:
