@@ -15,8 +15,7 @@ from hookline.errors import HookError
 from hookline.events import PermissionRequest
 from hookline.guards import sandboxing
 from hookline.guards.off_loop import run_off_loop
-from hookline.guards.permissions import reads_only
-from hookline.guards.permissions.readonly_commands import find_unknown_options, runs_something
+from hookline.guards.permissions.readonly_commands import find_unknown_options, reads_only, runs_something
 from hookline.replies import Reply, allow, deny
 
 Otherwise = Literal["block", "leave"]

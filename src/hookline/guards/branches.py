@@ -280,23 +280,16 @@ def _refs(push: _Push, taken: ParsedOptions) -> tuple[list[str], str | None, lis
 
 
 def _remote(taken: ParsedOptions, config: GitConfig, current: str | None) -> str:
-    """The remote that a push goes to."""
-    named = next((value for option, value in taken.options if option == "--repo"), None)
-    return (
-        (taken.operands[0] if taken.operands else named)
-        or config.get(f"branch.{current}.pushremote")
-        or config.get("remote.pushdefault")
-        or config.get(f"branch.{current}.remote")
-        or "origin"
-    )
+    told = taken.operands or tuple(value for option, value in taken.options if option == "--repo")
+    settings = (f"branch.{current}.pushremote", "remote.pushdefault", f"branch.{current}.remote")
+    return next(filter(None, (*told[:1], *map(config.get, settings))), "origin")
 
 
 def _by_default(config: GitConfig, remote: str, current: str | None) -> tuple[str, ...]:
     """What `git push` pushes when it is told nothing: the settings say."""
     if (config.get(f"remote.{remote}.mirror") or "").lower() in ("true", "yes", "on", "1"):
         return ("+:",)
-    configured = tuple(config.all(f"remote.{remote}.push"))
-    if configured:
+    if configured := tuple(config.all(f"remote.{remote}.push")):
         return configured
     default = (config.get("push.default") or "simple").lower()
     if default == "matching":
@@ -312,10 +305,8 @@ def _mapped(specs: Sequence[str], config: GitConfig, remote: str) -> Iterator[st
     configured = [spec.partition(":") for spec in config.all(f"remote.{remote}.push")]
     for spec in specs:
         yield spec
-        if ":" in spec:
-            continue
         source = _short(spec.removeprefix("+"))
-        for pattern, colon, target in configured:
+        for pattern, colon, target in configured if ":" not in spec else ():
             found = name_expression(_short(pattern.removeprefix("+"))).fullmatch(source)
             if colon and found:
                 yield f"{pattern[: pattern.startswith('+')]}{source}:{target}"
@@ -351,8 +342,6 @@ def _short(name: str) -> str:
 
 def _protected(target: str, branches: Sequence[str]) -> bool:
     """Whether a branch, or a pattern of branches, is or may be one of the protected ones."""
-    return any(
-        name_expression(branch).fullmatch(target)
-        or ("*" in target and name_expression(target).fullmatch(branch.replace("*", "x")))
-        for branch in branches
-    )
+    if any(name_expression(branch).fullmatch(target) for branch in branches):
+        return True
+    return "*" in target and any(name_expression(target).fullmatch(branch.replace("*", "x")) for branch in branches)

@@ -64,14 +64,8 @@ def pattern_of(text: str) -> GuardPattern:
         raise HookError(f"`{text}` is not a single command; {_instead(text)}")
     mentioned = r"\s+".join(re.escape(word) for word in text.partition(STAR)[0].split())
     mention = re.compile(rf"(?<![\w-]){mentioned}(?![\w-])" if mentioned else "(?!)")
-    command = CommandPattern(text)
-    return GuardPattern(
-        text=text,
-        rule=parse_rule(f"Bash({text.strip()})"),
-        command=command,
-        mention=mention,
-        needle=command.name.partition(STAR)[0].lower().rpartition("/")[2],
-    )
+    command, rule = CommandPattern(text), parse_rule(f"Bash({text.strip()})")
+    return GuardPattern(text, rule, command, mention, command.name.partition(STAR)[0].lower().rpartition("/")[2])
 
 
 def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
@@ -122,10 +116,8 @@ def block(
     labels = patterns if isinstance(patterns, Mapping) else {}
     known = [msgspec.structs.replace(pattern_of(text), label=labels.get(text, ""))
              for text in _some(patterns, "pattern")]  # fmt: skip
-    policy, doubted = (
-        Policy(None, block=tuple(each.text for each in known), block_guard=name),
-        answer_to_doubts(undecided),
-    )
+    policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
+    doubted = answer_to_doubts(undecided)
 
     def judge_line(line: Line) -> Reply | None:
         return judged(line.text, known, doubted if line.certain else None)
@@ -206,7 +198,8 @@ def judged(line: str, patterns: Sequence[GuardPattern], doubted: Doubted | None)
     parsed = parse_line(line)
     doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
     for part in parsed.commands:
-        for pattern in _worth_a_look(patterns, part):
+        text = fold_confusables(part.text).lower()  # patterns whose program it does not mention are not looked at
+        for pattern in patterns if 0 in part.unknown else [one for one in patterns if one.needle in text]:
             caught = matches_command(pattern, part)
             if caught is RuleMatch.YES:
                 return deny(f"`{part.text[:200]}` is blocked by the pattern `{pattern.text}`{pattern.label}")
@@ -236,14 +229,6 @@ def _bare(path: str) -> str:
     return path.removeprefix("./").replace("//", "/")
 
 
-def _worth_a_look(patterns: Sequence[GuardPattern], part: SimpleCommand) -> Sequence[GuardPattern]:
-    """The patterns whose program a command mentions at all; every one when its own program is not known."""
-    if 0 in part.unknown:
-        return patterns
-    text = fold_confusables(part.text).lower()
-    return [pattern for pattern in patterns if pattern.needle in text]
-
-
 def _looks_like_match(pattern: GuardPattern, part: SimpleCommand) -> bool:
     """Whether the command would be caught if its signs were what they look like, capitals apart."""
     if not part.words or (part.name.islower() and part.text.isascii()):
@@ -263,11 +248,10 @@ def _handed_on(pattern: GuardPattern, part: SimpleCommand) -> bool:
     for index, word in enumerate(part.words[1:], 1):
         if (" " in word or "=" in word) and pattern.mention.search(fold_confusables(word)):
             return True
-        if index not in part.unknown and pattern.command.names(word.rsplit("/", 1)[-1]):
+        program = word.rsplit("/", 1)[-1]
+        if index not in part.unknown and pattern.command.names(program):
             later = tuple(at - index for at in part.unknown if at > index)
-            rest = msgspec.structs.replace(
-                part, name=word.rsplit("/", 1)[-1], words=part.words[index:], unknown=later, raw=""
-            )
+            rest = msgspec.structs.replace(part, name=program, words=part.words[index:], unknown=later, raw="")
             if matches_command(pattern, rest) is not RuleMatch.NO:
                 return True
     return False

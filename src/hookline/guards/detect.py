@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -30,23 +29,18 @@ class Credential(msgspec.Struct, frozen=True, order=True):
     kind: str
 
 
-class SecretFormat(NamedTuple):
-    """One format: its kind, its pattern, which group of it is the credential, and what a text must contain."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    group: int
-    needles: tuple[str, ...]
+_Format = tuple[str, re.Pattern[str], int, tuple[str, ...]]
+"""Its kind, its pattern, which group of it is the credential, and what a text must contain."""
 
 
 @cache
-def _patterns() -> tuple[SecretFormat, ...]:
+def _patterns() -> tuple[_Format, ...]:
     """The formats of `credentials.txt`, and what `detect-secrets` knows besides, where it is installed."""
     text = Path(__file__).with_name("credentials.txt").read_text("utf-8")
     own, _, others = text.partition("[detect-secrets]")
     rows = [line.split(" => ") for line in own.splitlines() if line and not line.startswith("#")]
     found = [(kind, re.compile(pattern), needles) for kind, needles, pattern in rows]
-    known = [SecretFormat(kind, pattern, min(pattern.groups, 1), tuple(need.split())) for kind, pattern, need in found]
+    known = [(kind, pattern, min(pattern.groups, 1), tuple(need.split())) for kind, pattern, need in found]
     needles = {row[0]: row[1] for row in (*rows, *(line.split(" => ") for line in others.splitlines() if "=>" in line))}
     names = [line.split(".") for line in others.split() if "." in line]
     try:
@@ -54,7 +48,7 @@ def _patterns() -> tuple[SecretFormat, ...]:
     except ImportError:  # nothing depends on it
         plugins = []
     more = ((plugin.secret_type, pattern) for plugin in plugins for pattern in plugin.denylist)
-    return (*known, *(SecretFormat(kind, pattern, 0, tuple(needles.get(kind, "").split())) for kind, pattern in more))
+    return (*known, *((kind, pattern, 0, tuple(needles.get(kind, "").split())) for kind, pattern in more))
 
 
 _MOST_KEPT = 4_096  # longer texts are not kept in memory
@@ -65,13 +59,9 @@ def _kept(search: Callable[[str], tuple[Credential, ...]]) -> Callable[[str], tu
     return lambda text: kept(text) if len(text) <= _MOST_KEPT else search(text)
 
 
-def find(text: str) -> list[Credential]:
-    """The credentials in `text`, in order, overlapping ones joined."""
-    return list(_found(text))
-
-
 @_kept
-def _found(text: str) -> tuple[Credential, ...]:
+def find(text: str) -> tuple[Credential, ...]:
+    """The credentials in `text`, in order, overlapping ones joined."""
     return _joined(_all(text))
 
 
@@ -110,7 +100,7 @@ def redact(text: str) -> str:
 @_kept
 def _redactable(text: str) -> tuple[Credential, ...]:
     small = text.lower()
-    places = list(_found(text))
+    places = list(find(text))
     if any(word in small for word in _NAMED):
         spans = assigned_secrets(text, least=_LEAST_IN_LOGS, mixed=False)
         places += [Credential(*span, "Password") for span in spans]
@@ -173,11 +163,8 @@ def assigned_secrets(text: str, *, least: int, mixed: bool) -> Iterator[tuple[in
             shouted = _SHOUTED.search(text, max(found.start() - _BEFORE, 0), found.end()) is not None
             for start, end, quoted in _values(text, found.end(), several=bool(found.groupdict().get("list"))):
                 value = text[start:end]
-                if (
-                    len(value) >= least
-                    and (not mixed or _is_mixed(value))
-                    and _is_literal(value, stated=quoted or shouted)
-                ):
+                fits = len(value) >= least and (not mixed or _is_mixed(value))
+                if fits and _is_literal(value, stated=quoted or shouted):
                     reached = end
                     yield start, end
 

@@ -145,12 +145,11 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         used: list[Any] = []
         parts = list(words.known_parts(line))
         for part, bases in parts:
-            if (_is_no_command(part) or self._shows(part, bases, folders)) and writes_below(
-                part, bases, self.write, folders
-            ):
+            may_write = writes_below(part, bases, self.write, folders)
+            if may_write and (_is_no_command(part) or self._shows(part, bases, folders)):
                 continue
             rule = next((rule for rule in self.commands if rule.covers(part, bases, folders)), None)
-            if rule is None or not (rule.exact or writes_below(part, bases, self.write, folders)):
+            if rule is None or not (rule.exact or may_write):
                 return []
             used.append(rule)
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
@@ -183,9 +182,7 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     at = int(part.name == "sqlite3")  # which is given the file first
     if len(given) <= at or any(word.startswith("-") for word in given) or not words.SCRIPTS[part.name](given[at]):
         return False
-    if any(each.op == "<" for each in part.redirects) or (
-        at and (len(given) > 2 or words.kind_of(given[0]) is not words.PATH)
-    ):
+    if at and (len(given) > 2 or words.kind_of(given[0]) is not words.PATH):
         return False
     known = {given[at], *(word for word in part.words if flags.fullmatch(word))}
     spelt = [(word, base) for base in bases for word in commands.spelled_out(part, base, folders) or ("/",)]
@@ -281,10 +278,8 @@ def joined(old: LearnedPolicy, new: LearnedPolicy) -> LearnedPolicy:
     kinds: dict[str, Callable[[Any], Any]] = {
         "commands": lambda rule: (rule.run, bool(rule.exact)), "tools": lambda rule: rule.tool,
     }  # fmt: skip
-    fields: dict[str, Any] = {
-        name: tuple(sorted({*getattr(old, name), *getattr(new, name)}))
-        for name in ("read", "write", "hosts", "protect")
-    }
+    both = {name: {*getattr(old, name), *getattr(new, name)} for name in ("read", "write", "hosts", "protect")}
+    fields: dict[str, Any] = {name: tuple(sorted(places)) for name, places in both.items()}
     for name, key in kinds.items():
         known = {key(rule) for rule in getattr(new, name)}
         fields[name] = (*getattr(new, name), *(rule for rule in getattr(old, name) if key(rule) not in known))

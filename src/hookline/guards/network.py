@@ -96,10 +96,8 @@ def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
         if found and not _allowed(found, hosts):
             return deny(f"`{found[1]}` is not among the hosts")
     for line in shell_lines(event):
-        named = [found for found in _URL.finditer(line.text) if not _allowed(found, hosts)]
-        names = [found[1] for found in named] + [
-            name for name in _SECURE_COPY.findall(line.text) if 22 not in hosts.ports(name)
-        ]
+        names = [found[1] for found in _URL.finditer(line.text) if not _allowed(found, hosts)]
+        names += [name for name in _SECURE_COPY.findall(line.text) if 22 not in hosts.ports(name)]
         if names:
             return ask(f"`{names[0]}` is not among the hosts, and this line cannot be confined")
     return None
@@ -153,10 +151,8 @@ def hosts_in_use(project: str, env: Mapping[str, str]) -> list[str]:
     """The package registries and code hosts that a project and its user have configured, as `only` takes them."""
     table = tomllib.loads(Path(__file__).with_name("registries.toml").read_text("utf-8"))
     root, home, configuration = Path(project), Path(env.get("HOME") or Path.home()), table["configuration"]
-    found = [
-        host for row in table["registry"] if any((root / file).exists() for file in row["files"])
-        for host in row["hosts"]
-    ]  # fmt: skip
+    rows = [row for row in table["registry"] if any((root / file).exists() for file in row["files"])]
+    found = [host for row in rows for host in row["hosts"]]
     for name in configuration["files"]:
         path = home / name[2:] if name.startswith("~/") else root / name
         with suppress(OSError):

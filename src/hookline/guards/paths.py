@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,7 @@ import msgspec
 from hookline.core.engine import Context
 from hookline.core.files import identity, other_names
 from hookline.core.hooks import Hook, make_hook
-from hookline.core.hooks.condition import ARGUMENTS as TOOL_ARGUMENTS
-from hookline.core.hooks.condition import EDITING, READING
+from hookline.core.hooks.condition import ARGUMENTS, EDITING, READING
 from hookline.core.patches import holds_patch, read_patch
 from hookline.core.paths import inside_any
 from hookline.core.shell import writes
@@ -29,24 +28,15 @@ from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Doubted, Undecided, answer_to_doubts, shell_lines
 from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.permissions.line_reads import reads_of
-from hookline.guards.permissions.path_on_disk import (
-    GLOB,
-    TooMany,
-    UnresolvablePath,
-    expand,
-    glob_start,
-    matches,
-    places_of,
-)
+from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, glob_start, matches, places_of
 from hookline.guards.sandboxing import Confine
-from hookline.guards.sandboxing import checked as checked_confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, deny, rewrite, stop
 from hookline.sandbox.places import holds_secrets, known_places
 from hookline.sandbox.policy import Policy
 
-WRITERS = {tool: TOOL_ARGUMENTS[tool].name for tool in EDITING}
-READERS = {tool: TOOL_ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
+WRITERS = {tool: ARGUMENTS[tool].name for tool in EDITING}
+READERS = {tool: ARGUMENTS[tool].name for tool in READING} | {"LSP": ""}
 _READS = re.compile(
     r"(?:^|_)(?:read|list|get|search|stat|view|find|tree|info|exists|head|show|fetch|cat)", re.IGNORECASE
 )
@@ -101,7 +91,7 @@ def stay_inside(
     agent does that unless `confine="off"`.
     """
     folders = (also,) if isinstance(also, (str, Path)) else tuple(also)
-    doubted, confine = answer_to_doubts(undecided), checked_confine(confine)
+    doubted, confine = answer_to_doubts(undecided), sandboxing.checked(confine)
     guard = StayInside(root, folders, read, doubted, confine, name, _real(show), _real(unprotect))
     after = (PostToolUse,) if confine == "off" else (PostToolUse, PostToolUseFailure)
     judge = make_hook((PreToolUse,), guard.judge, name=name, priority=PRIORITY)
@@ -158,11 +148,9 @@ class StayInside(msgspec.Struct, eq=False):
         confined = sandboxing.applies_to(event, self.confine)
         lines = [Line(sandboxing.line_of(event))] if confined else [line for line in shell_lines(event) if line.certain]
         judge, folder = self._judge_held if confined else self._judge_line, line_folder(event)
-        said = strictest(
-            await judge_lines(lines, lambda line: judge(line.text, folder, fence), disk=not confined), doubt
-        )
-        if said is not None:
-            return said
+        said = await judge_lines(lines, lambda line: judge(line.text, folder, fence), disk=not confined)
+        if said is not None or doubt is not None:
+            return strictest(said, doubt)
         if confined:
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
@@ -171,13 +159,10 @@ class StayInside(msgspec.Struct, eq=False):
         """Why files may not be read, if one of them holds secrets."""
         places = known_places(os.environ) if paths else {}
         for path in paths:
-            try:
-                leads = list(places_of(path, cwd))
-            except UnresolvablePath:
-                continue  # it is judged with the others
-            for place in leads:
-                if holds_secrets(place, places) and not inside_any(place, self.show):
-                    return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
+            with suppress(UnresolvablePath):  # such a path is judged with the others
+                for place in list(places_of(path, cwd)):
+                    if holds_secrets(place, places) and not inside_any(place, self.show):
+                        return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -194,15 +179,13 @@ class StayInside(msgspec.Struct, eq=False):
         if sandboxing.wanted(self.confine) and event.tool_name == sandboxing.TOOL:
             return sandboxing.afterwards(event, self.name)
         fence = self._fence(event, ctx)
-        for _, path in paths_of(event, read=self.read):
-            found = judged(path, event.cwd, fence, write=False)
-            if found.problem:
-                return stop(f"it was changed while it was written: {found.problem}")
-        return None
+        found = (judged(path, event.cwd, fence, write=False).problem for _, path in paths_of(event, read=self.read))
+        problem = next(filter(None, found), "")
+        return stop(f"it was changed while it was written: {problem}") if problem else None
 
     def _fence(self, event: Any, ctx: Context) -> Fence:
         folder = str(self.root) if self.root is not None else self._project(event, ctx)
-        return Fence(tuple(os.path.realpath(os.path.expanduser(str(one))) for one in (folder, *self.also)))
+        return Fence(_real((folder, *self.also)))
 
     def _project(self, event: Any, ctx: Context) -> str:
         known = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR")
@@ -214,11 +197,9 @@ class StayInside(msgspec.Struct, eq=False):
 
     def _judge_held(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         """Deny a line that plainly changes something outside that is there; the rest is left to the kernel."""
-        for target in writes(line).targets:
-            one = judged(target, cwd, fence, write=False)
-            if one.problem and one.leads and os.path.lexists(one.leads):
-                return deny(one.problem)
-        problem = self._reading(line, cwd, fence)
+        found = (judged(target, cwd, fence, write=False) for target in writes(line).targets)
+        there = (one.problem for one in found if one.problem and one.leads and os.path.lexists(one.leads))
+        problem = next(there, "") or self._reading(line, cwd, fence)
         return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
@@ -230,10 +211,8 @@ class StayInside(msgspec.Struct, eq=False):
     def _judge_line(self, line: str, cwd: str, fence: Fence) -> Reply | None:
         found = writes(line)
         doubts = list(found.undecidable)
-        for target in found.targets:
-            for one in _problems(target, cwd, fence, doubts):
-                return deny(one.problem)
-        if problem := self._reading(line, cwd, fence, doubts):
+        outside = (one.problem for target in found.targets for one in _problems(target, cwd, fence, doubts))
+        if problem := next(outside, "") or self._reading(line, cwd, fence, doubts):
             return deny(problem)
         if doubts:
             does = "reads and writes" if self.read else "writes"
@@ -246,9 +225,8 @@ class StayInside(msgspec.Struct, eq=False):
         doubts = [] if doubts is None else doubts
         paths = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
         for file in found.files:
-            if file.by not in ("", "ls") and not held and not GLOB.isdisjoint(file.path):
-                with _bounded(doubts):
-                    paths |= dict.fromkeys(expand(os.path.expanduser(file.path), cwd, hidden="dotglob" in line))
+            if file.by not in ("", "ls") and not held:
+                paths |= dict.fromkeys(_files(file.path, cwd, doubts, hidden="dotglob" in line))
         secret = self._secret([path for path in paths if path != "."], cwd)  # a folder is not one of the files
         if secret or not self.read:
             return secret
@@ -266,21 +244,18 @@ class StayInside(msgspec.Struct, eq=False):
         return ""
 
 
-@contextmanager
-def _bounded(doubts: list[str]) -> Iterator[None]:
+def _files(word: str, cwd: str, doubts: list[str], *, hidden: bool = True) -> list[str]:
+    """A path of a line and the files that its wildcards stand for; a doubt when these are too many."""
     try:
-        yield
+        return matches(word, cwd, hidden=hidden)
     except TooMany:
         doubts.append("its wildcards stand for more files than can be looked at")
+        return [word]
 
 
 def _problems(word: str, cwd: str, fence: Fence, doubts: list[str]) -> Iterator[Judgement]:
     """What is wrong with a path of a line, and with the files that its wildcards stand for."""
-    paths = [word]
-    if not GLOB.isdisjoint(word):
-        with _bounded(doubts):
-            paths = matches(word, cwd)
-    found = (judged(path, cwd, fence, write=False) for path in paths)
+    found = (judged(path, cwd, fence, write=False) for path in _files(word, cwd, doubts))
     return (one for one in found if one.problem)
 
 

@@ -44,11 +44,7 @@ _ADMINISTERS = re.compile(
 
 
 def own_files(
-    also: Iterable[str | Path] = (),
-    *,
-    answer: Undecided = "ask",
-    held: bool = False,
-    name: str = "protect.own_files",
+    also: Iterable[str | Path] = (), *, answer: Undecided = "ask", held: bool = False, name: str = "protect.own_files"
 ) -> Hook:
     """Ask before any tool writes to the files that switch guards off, or deny it with `answer="deny"`.
 
@@ -132,12 +128,9 @@ class ProtectedFiles:
 @lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made
 def _hook_files(_modules: int) -> tuple[str, ...]:
     """Python files that this process has loaded and that came neither with Python nor with what is installed."""
-    files = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
-    own = (
-        file for file in files if isinstance(file, str) and not (file.startswith(_LIBRARY) and "-packages/" not in file)
-    )
+    files = [file for module in tuple(sys.modules.values()) if isinstance(file := getattr(module, "__file__", 0), str)]
+    real = {os.path.realpath(file) for file in files if "-packages/" in file or not file.startswith(_LIBRARY)}
     installed = (sys.prefix, sys.base_prefix, PACKAGES)
-    real = {os.path.realpath(file) for file in own}
     return tuple(file for file in real if not inside_any(file, installed) and "-packages/" not in file)
 
 

@@ -105,9 +105,7 @@ def own_places(folders: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(1)  # not of a guard: the service makes one for each event, and finds this made
 def _hook_files(_modules: int) -> tuple[str, ...]:
     """The files of this process that define hooks, by the name that every hook file gives them."""
-    found = [
-        module for module in tuple(sys.modules.values()) if type(getattr(module, "hooks", None)).__name__ == "Hooks"
-    ]
+    found = [one for one in tuple(sys.modules.values()) if type(getattr(one, "hooks", None)).__name__ == "Hooks"]
     return tuple(os.path.realpath(str(module.__file__)) for module in found if getattr(module, "__file__", None))
 
 
@@ -192,11 +190,9 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
     except (ValueError, UsageError):
         return None
     known = inner[:2] == ["bash", "-c"] and len(inner) == 3
-    if not known or not any(  # it says the policy and the line and nothing besides
-        command == shell_command([*words, *policy.arguments(), *extra, "--", *inner]) for extra in ((), _TELL_FOLDER)
-    ):
-        return None
-    return policy, inner[2]
+    made = (shell_command([*words, *policy.arguments(), *extra, "--", *inner]) for extra in ((), _TELL_FOLDER))
+    # it says the policy and the line and nothing besides
+    return (policy, inner[2]) if known and command in made else None
 
 
 @lru_cache(8)  # guards ask about the same command several times before it runs

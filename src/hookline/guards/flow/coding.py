@@ -192,9 +192,8 @@ class CodeFlow:
     def _persist(self, what: str, told: ReadText | None) -> Iterator[FlowFinding]:
         stem = what.strip("/. ").split("/")[-1].lower()
         words = [stem, *(word for word in re.split(r"[._ -]+|config", stem) if len(word) >= 5)]
-        spoken = any(word in self._store.folded_prompt for word in words) or re.search(
-            rf"\b(?:{CODE['stems'].get(stem, re.escape(stem))})", self._store.folded_prompt
-        )
+        prompt, stems = self._store.folded_prompt, CODE["stems"].get(stem, re.escape(stem))
+        spoken = any(word in prompt for word in words) or re.search(rf"\b(?:{stems})", prompt)
         if not spoken and (told or self._store.has_outside()):
             why = f"`{what}` would be changed; you did not speak of it"
             yield _found("deny" if told else "ask", "persistence", why, told, what)
@@ -347,11 +346,10 @@ def _reads_secret(line: str) -> bool:
     """Whether a line looks at a secret: a file, a variable, a store of secrets."""
     read = reads_of(line)
     pieces = (piece for word in re.split(r"\s+", line) for piece in re.split(r"[=@:(),'\"<>;|&`]", word))
-    return (
-        any(is_secret(path) for path in (*(one.path for one in read.files), *read.mentioned, *pieces))
-        or _SECRET_WORDS.search(line) is not None
-        or any(_SECRET_CALLS.match(part.text) for part in parse_line(line).commands)
-    )
+    if any(map(is_secret, (*(one.path for one in read.files), *read.mentioned, *pieces))):
+        return True
+    calls = any(_SECRET_CALLS.match(part.text) for part in parse_line(line).commands)
+    return calls or _SECRET_WORDS.search(line) is not None
 
 
 def _end(part: SimpleCommand) -> _End:

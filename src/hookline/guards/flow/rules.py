@@ -141,10 +141,8 @@ class FlowJudge:
                 return ""
         if (found := store.vouchers.get(key)) is not None:
             # a plain name is looked up in a closed directory; an address reaches anyone
-            vouched = (
-                found[0].label == "field" or kind_of(value) == "name" or self._names_person(value, found[0].people)
-            )
-            return "" if vouched else "third"
+            vouched = found[0].label == "field" or kind_of(value) == "name"
+            return "" if vouched or self._names_person(value, found[0].people) else "third"
         seen = store.seen(value)
         if not seen:
             return "unknown"

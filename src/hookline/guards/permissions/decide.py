@@ -118,12 +118,8 @@ def decide(
         place=PathContext(cwd, project_dir or cwd, home),
         dirs=tuple(absolute(folder, cwd, home) for folder in (cwd, *dirs)),
     )  # fmt: skip
-    for step in _STEPS:
-        answer = step(call)
-        if answer is not None:
-            break
-    else:
-        answer = Permission("ask", f"no rule is about this call of `{tool_name}`")
+    answers = (found for step in _STEPS if (found := step(call)) is not None)
+    answer = next(answers, Permission("ask", f"no rule is about this call of `{tool_name}`"))
     if answer.behaviour == "ask" and call.mode is Mode.DONT_ASK:
         return Permission("deny", f"{answer.reason}; mode `dontAsk` denies instead of asking", "mode", answer.rule)
     return answer
@@ -182,12 +178,11 @@ def _removes(reach: Reach) -> Callable[[Call], Permission | None]:
 
 def _protected(call: Call) -> Permission | None:
     """What is written there may run later, so no allow rule reaches it; Claude Code asks too."""
+    touched: str | None = None
     if call.command is not None:
         touched = file_access.writes_protected(call.command, call.folders, file_access.RUNS_LATER)
-    else:
-        touched = (
-            file_access.protected_file(call.path or "", call.folders, file_access.RUNS_LATER) if call.edits else None
-        )
+    elif call.edits:
+        touched = file_access.protected_file(call.path or "", call.folders, file_access.RUNS_LATER)
     return Permission("ask", f"`{touched}` is a sensitive place") if touched else None
 
 
@@ -219,9 +214,8 @@ def _reading(call: Call) -> Permission | None:
 def _reads(call: Call) -> bool:
     if call.command is not None:
         return reads_only(call.command, cwd=call.place.cwd, dirs=call.dirs, home=call.place.home)
-    return call.read_only and all(
-        map(call.folders.hold, file_access.reads_from(call.tool_name, call.tool_input, call.path))
-    )
+    places = file_access.reads_from(call.tool_name, call.tool_input, call.path)
+    return call.read_only and all(map(call.folders.hold, places))
 
 
 _STEPS: tuple[Callable[[Call], Permission | None], ...] = (

@@ -87,7 +87,6 @@ class _NamedFiles:
         self._literal = self._spelt_out(rule.pattern or "")
 
     def _spelt_out(self, pattern: str) -> list[str]:
-        """The files that the rule names outright."""
         if path_on_disk.GLOB & set(pattern):
             return []
         place = self._place
@@ -108,9 +107,8 @@ class _NamedFiles:
         root = path_on_disk.real(folder)
         inodes = {same[1] for name in self._literal if (same := identity(name))}
         for path, inode, link in path_on_disk.below(root):
-            if (inode in inodes or self._names(path) or (link and self._is(path))) and not _passed_over(
-                path.removeprefix(root).split("/"), file.without, only
-            ):
+            named = inode in inodes or self._names(path) or (link and self._is(path))
+            if named and not _passed_over(path.removeprefix(root).split("/"), file.without, only):
                 return True
         return False
 
@@ -218,13 +216,8 @@ def edits_file(path: str, folders: WorkingFolders) -> bool:
 def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name that a shell line writes to, if it does: by its name, links, globs, or an earlier `cd`."""
     line, changed = parse_line(command), writes(command)
-    places = [
-        join(base, word)
-        for part, bases in placed(line)
-        if part.name in _WRITING
-        for base in bases or [""]
-        for word in part.words[1:]
-    ]
+    writing = [(part, bases or [""]) for part, bases in placed(line) if part.name in _WRITING]
+    places = (join(base, word) for part, bases in writing for base in bases for word in part.words[1:])
     for place in dict.fromkeys([*changed.targets, *places]):
         try:
             named = filter(None, (protected_file(word, folders, names) for word in could_be(place, folders.cwd)))
@@ -233,9 +226,8 @@ def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str
             found = place  # it may stand for one
         if found is not None:
             return found
-    unsure = (changed.undecidable or changed.notes) and any(
-        part.name in _WRITING or any(each.writes for each in part.redirects) for part in line.commands
-    )
+    may_write = bool(writing) or any(each.writes for part in line.commands for each in part.redirects)
+    unsure = may_write and (changed.undecidable or changed.notes)
     mentioned = MENTION.findall(command.lower().translate(NO_QUOTES)) if unsure else ()
     return next((name for name in mentioned if name in names), None)
 
@@ -246,10 +238,9 @@ MENTION = re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(SETS_UP)
 
 def protected_file(word: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
     """The protected name by which a file in the working folders is reached, as it is written or by its links."""
-    below = folders.path(word).removeprefix(folders.cwd + "/")
-    return protected_name(below, names) or protected_name(
-        path_on_disk.real(folders.path(word)).removeprefix(path_on_disk.real(folders.cwd)), names
-    )
+    path = folders.path(word)
+    leads = path_on_disk.real(path).removeprefix(path_on_disk.real(folders.cwd))
+    return protected_name(path.removeprefix(folders.cwd + "/"), names) or protected_name(leads, names)
 
 
 def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> list[str | None] | None:

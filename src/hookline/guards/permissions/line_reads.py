@@ -165,12 +165,9 @@ def _depth(name: str, words: list[str]) -> tuple[bool, tuple[str, ...]]:
         return False, ()
     options = [word for word in words if word.startswith("-")]
     short = {option[1] for option in needed if not option.startswith("--")}
-    deep = not needed or any(
-        any(word != "--" and long.startswith(word) for long in needed)
-        if word.startswith("--")
-        else bool(short & set(word[1:]))
-        for word in options
-    )
+    bundled = any(short & set(word[1:]) for word in options if not word.startswith("--"))
+    whole = [word for word in options if word.startswith("--") and word != "--"]  # or the beginning of one
+    deep = not needed or bundled or any(option.startswith(word) for word in whole for option in needed)
     without = tuple(word.partition("=")[2] for word in options if word.startswith(_EXCLUDES))
     hidden = name == "rg" and not any(_LOOKS_AT_HIDDEN.match(word) for word in options)
     return deep, (*without, ".*") if hidden else without

@@ -3,7 +3,7 @@
 Every walk is bounded. What would take longer is not told, and then the caller asks a person.
 """
 
-# ruff: noqa: PTH111, PTH115, PTH118, PTH120, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
+# ruff: noqa: PTH111, PTH115, PTH118, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -50,7 +52,9 @@ def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
         end, following = part[len(part.rstrip("/")) :], list[str]()
         pattern = part.removesuffix(end).replace("[^", "[!")
         for prefix in found:
-            names = _names(os.path.join(folder, prefix))
+            names: list[str] = []
+            with suppress(OSError, ValueError):
+                names = os.listdir(os.path.join(folder, prefix))
             left -= len(names) + 1
             seen = names if hidden or pattern.startswith(".") else [name for name in names if name[0] != "."]
             following += [prefix + name + end for name in seen if fnmatchcase(name, pattern)]
@@ -63,9 +67,9 @@ def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
     return [name for name in found if os.path.lexists(os.path.join(folder, name))] or [word]
 
 
-def matches(word: str, folder: str) -> list[str]:
+def matches(word: str, folder: str, *, hidden: bool = True) -> list[str]:
     """A path of a shell line and all that it may stand for, hidden files too."""
-    return [word, *expand(os.path.expanduser(word), folder, hidden=True)] if GLOB & set(word) else [word]
+    return [word, *expand(os.path.expanduser(word), folder, hidden=hidden)] if GLOB & set(word) else [word]
 
 
 def glob_start(pattern: str) -> str:
@@ -82,13 +86,6 @@ def could_be(word: str, folder: str) -> list[str]:
     if not GLOB & set(start):
         return expand(word, folder)
     return [*expand(word, folder), *(f"{place}{slash}{last}" for place in expand(start, folder))]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except (OSError, ValueError):
-        return []
 
 
 class DiskEntry(NamedTuple):
@@ -119,15 +116,12 @@ def below(folder: str) -> Iterator[DiskEntry]:
 
 def in_bare_repository(folder: str) -> bool:
     """Whether git, started here, takes a folder that is not called `.git` for its repository, and obeys its config."""
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
+    for place in (Path(folder), *Path(folder).parents):
+        if os.path.lexists(place / ".git"):
             return False
-        if all(os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
+        if all(os.path.lexists(place / name) for name in ("HEAD", "objects", "refs")):
             return True
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return False
-        folder = parent
+    return False
 
 
 # -- where a path really leads: every link on the way followed, every way of spelling it considered -------------------
@@ -152,8 +146,8 @@ class UnresolvablePath(Exception):
 
 def places_of(path: object, cwd: str) -> Iterator[str]:
     """Where a path leads, for every way that a program may take this text, the plainest reading first."""
-    for spelling in dict.fromkeys(_from_root(one, cwd) for one in _readings(_checked(path))):
-        yield _resolved(spelling)
+    readings = (one if one.startswith("/") else f"{cwd.rstrip('/')}/{one}" for one in _readings(_checked(path)))
+    yield from map(_resolved, dict.fromkeys(readings))
 
 
 def _readings(path: str) -> Iterator[str]:
@@ -168,10 +162,6 @@ def _readings(path: str) -> Iterator[str]:
         yield os.path.expanduser(stripped.replace("\\", "/"))
     if "$" in stripped:
         yield os.path.expandvars(os.path.expanduser(stripped))
-
-
-def _from_root(path: str, cwd: str) -> str:
-    return path if path.startswith("/") else f"{cwd.rstrip('/')}/{path}"
 
 
 def _checked(path: object) -> str:

@@ -106,13 +106,12 @@ def _reads_from(part: SimpleCommand, base: str, folders: WorkingFolders) -> bool
 
 def spelled_out(part: SimpleCommand, base: str, folders: WorkingFolders) -> list[str] | None:
     """The words after the program's name as it receives them, globs replaced; None when there are too many."""
-    words: list[str] = []
-    for index, word in enumerate(part.words[1:], 1):
-        try:
-            words += path_on_disk.expand(word, folders.path(".", base)) if index in part.globs else [word]
-        except path_on_disk.TooMany:
-            return None
-    return words
+    here, words = folders.path(".", base), list[str]()
+    with suppress(path_on_disk.TooMany):
+        for index, word in enumerate(part.words[1:], 1):
+            words += path_on_disk.expand(word, here) if index in part.globs else [word]
+        return words
+    return None
 
 
 def _files_inside(files: Iterable[str], base: str, folders: WorkingFolders) -> bool:

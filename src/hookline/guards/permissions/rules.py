@@ -66,34 +66,37 @@ def removed_tools(rules: Rules, names: Iterable[str]) -> frozenset[str]:
 
 def apply(updates: Sequence[Mapping[str, Any]], rules: Rules, mode: Mode, dirs: Sequence[str]) -> AppliedUpdates:
     """Rules, mode and folders after the updates of a hook or a host, in the wire's form, in order."""
-    state = AppliedUpdates(rules, mode, tuple(dirs))
+    problems: list[str] = []
     for update in updates:
-        kind = str(update.get("type"))
-        change = _UPDATES.get(kind, _unknown)(state, kind, update)
-        change = {"problems": (*state.problems, change)} if isinstance(change, str) else change
-        state = msgspec.structs.replace(state, **change)
-    return state
+        kind, behaviour, named = str(update.get("type")), update.get("behavior"), update.get("mode")
+        folders = _texts(update.get("directories"))
+        if kind in _RULE_UPDATES and behaviour in _BEHAVIOURS:
+            changed = _changed(getattr(rules, behaviour), kind, tuple(map(_rule_from, update.get("rules") or ())))
+            rules = msgspec.structs.replace(rules, **{behaviour: changed})
+        elif kind in _RULE_UPDATES:
+            problems.append(f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny")
+        elif kind == "setMode" and named in list(Mode):
+            mode = Mode(str(named))
+        elif kind == "setMode":
+            problems.append(f"unknown permission mode `{named}`; write one of {', '.join(Mode)}")
+        elif kind == "addDirectories":
+            dirs = [*dict.fromkeys((*dirs, *folders))]
+        elif kind == "removeDirectories":
+            dirs = [folder for folder in dirs if folder not in folders]
+        else:
+            problems.append(f"unknown permission update `{kind}`; write one of {', '.join(_UPDATES)}")
+    return AppliedUpdates(rules, mode, tuple(dirs), tuple(problems))
 
 
-_Change = dict[str, Any] | str  # the fields of the state that an update changes, or what is wrong with it
+_RULE_UPDATES = ("addRules", "replaceRules", "removeRules")
+_UPDATES = (*_RULE_UPDATES, "setMode", "addDirectories", "removeDirectories")
 
 
-def _unknown(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
-    return f"unknown permission update `{update.get('type')}`; write one of {', '.join(_UPDATES)}"
-
-
-def _change_rules(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
-    behaviour = update.get("behavior")
-    if behaviour not in _BEHAVIOURS:
-        return f"permission update `{kind}` has behavior `{behaviour}`; write allow, ask or deny"
-    given, old = tuple(map(_rule_from, update.get("rules") or ())), getattr(state.rules, behaviour)
+def _changed(old: tuple[Rule, ...], kind: str, given: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    if kind == "addRules":
+        return (*old, *(rule for rule in given if rule not in old))
     gone = {(rule.tool, rule.pattern) for rule in given}
-    new = {
-        "addRules": (*old, *(rule for rule in given if rule not in old)),
-        "replaceRules": given,
-        "removeRules": tuple(rule for rule in old if (rule.tool, rule.pattern) not in gone),
-    }[kind]
-    return {"rules": msgspec.structs.replace(state.rules, **{behaviour: new})}
+    return given if kind == "replaceRules" else tuple(rule for rule in old if (rule.tool, rule.pattern) not in gone)
 
 
 def _rule_from(value: object) -> Rule:
@@ -102,25 +105,6 @@ def _rule_from(value: object) -> Rule:
         return read_rule(str(value))
     name, content = value.get("toolName", ""), value.get("ruleContent")
     return read_rule(f"{name}({content})" if content else str(name))
-
-
-def _change_mode(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
-    if update.get("mode") not in list(Mode):
-        return f"unknown permission mode `{update.get('mode')}`; write one of {', '.join(Mode)}"
-    return {"mode": Mode(update["mode"])}
-
-
-def _change_dirs(state: AppliedUpdates, kind: str, update: Mapping[str, Any]) -> _Change:
-    given = _texts(update.get("directories"))
-    if kind == "addDirectories":
-        return {"dirs": tuple(dict.fromkeys((*state.dirs, *given)))}
-    return {"dirs": tuple(folder for folder in state.dirs if folder not in given)}
-
-
-_UPDATES = {
-    "addRules": _change_rules, "replaceRules": _change_rules, "removeRules": _change_rules, "setMode": _change_mode,
-    "addDirectories": _change_dirs, "removeDirectories": _change_dirs,
-}  # fmt: skip
 
 
 def suggestions(tool_name: str, tool_input: Mapping[str, Any]) -> list[dict[str, Any]]:
