@@ -448,7 +448,7 @@ def test_a_table_of_events_is_found(source: str, lines: list[int]) -> None:
 
 # -- one home for each shared idea ---------------------------------------------------------------------------------
 
-SHELL_READERS = ("runners.warm.pool", "settings.trust.scripts")
+SHELL_READERS = ("runners.warm", "settings.trust.scripts")
 HOMES = {
     "`${NAME}` is filled in by `placeholders`": ("core.placeholders", "core.shell", "guards.detect", *SHELL_READERS),
     "`paths.inside` says what lies in a folder": ("core.paths",),

@@ -24,8 +24,7 @@ from hookline.core.hooks.hook import Hook
 from hookline.errors import ConfigError, HookError
 from hookline.events import Event
 from hookline.replies import NOTHING
-from hookline.runners import runner_for
-from hookline.runners.services import Services
+from hookline.runners import Services, runner_for
 
 if TYPE_CHECKING:
     from pathlib import Path

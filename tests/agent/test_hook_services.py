@@ -9,7 +9,7 @@ from hookline.agent.hook_services import judge
 from hookline.agent.messages import Assistant
 from hookline.agent.models.scripted import Scripted
 from hookline.events import PreToolUse, SubagentStop
-from hookline.runners.services import Services
+from hookline.runners import Services
 from tests.agent.driving import agent_on, bash
 
 SUBAGENT = {"tools": [["Agent", {"description": "d", "prompt": "SUB", "run_in_background": False}]]}

@@ -42,9 +42,8 @@ from hookline.events import (
     SubagentStop,
     UserPromptSubmit,
 )
-from hookline.runners import runner_for
+from hookline.runners import Services, runner_for
 from hookline.runners.command import CommandRunner
-from hookline.runners.services import Services
 
 CONTRACT = Path(__file__).parents[1] / "contract"
 sys.path.append(str(CONTRACT))  # the recorder's own modules import each other by bare names

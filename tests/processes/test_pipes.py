@@ -112,7 +112,7 @@ async def test_a_timeout_ends_the_program() -> None:
 async def test_a_program_that_ignores_term_is_killed() -> None:
     """TERM first, then KILL."""
     process = await start_process(sh("trap '' TERM; echo ready; while :; do sleep 0.05; done"))
-    await until(lambda: process.output[process.child.stdout])  # until then TERM would end it
+    await until(lambda: process.printed.kept[process.child.stdout])  # until then TERM would end it
     finished = await process.finish(timeout=0.1)
 
     assert finished is not None
@@ -123,7 +123,7 @@ async def test_a_program_may_clean_up_when_it_is_told_to_end(monkeypatch: pytest
     """TERM leaves it a moment."""
     monkeypatch.setattr(tree, "TERM_GRACE", 60.0)  # a moment of a busy machine may be long
     process = await start_process(sh("trap 'exit 7' TERM; echo ready; while :; do sleep 0.02; done"))
-    await until(lambda: process.output[process.child.stdout])
+    await until(lambda: process.printed.kept[process.child.stdout])
     finished = await process.finish(timeout=0.1)
 
     assert finished is not None
@@ -212,7 +212,7 @@ async def test_whoever_waits_can_go_on_before_the_end() -> None:
     """`detach` splits the wait in two; nothing printed in between is lost."""
     process = await start_process(sh("echo one; read line; echo two"), keep_stdin=True)
     waiting = asyncio.create_task(process.finish())
-    await until(lambda: process.output[process.child.stdout])
+    await until(lambda: process.printed.kept[process.child.stdout])
 
     process.detach()
     first = await waiting
@@ -238,7 +238,7 @@ async def test_a_hook_inside_a_hook_is_found_by_both_markers(monkeypatch: pytest
     """Ending the outer hook ends what the inner one started."""
     monkeypatch.setenv(MARKER, "0123456789abcdef")
     process = await start_process(sh("echo up; sleep 60; true"))
-    await until(lambda: process.output[process.child.stdout])  # a program that only begins has no environment yet
+    await until(lambda: process.printed.kept[process.child.stdout])  # a program that only begins has no environment yet
 
     seen = [one for one in take_census() if one.pid == process.child.pid]
     task = asyncio.create_task(process.finish())

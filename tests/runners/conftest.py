@@ -10,5 +10,5 @@ def patience() -> Iterator[None]:
     """A warm interpreter may take its time: a run that gives up on it is an ordinary one, as in life."""
     with pytest.MonkeyPatch.context() as patch:
         for limit in ("HELLO_LIMIT", "ANSWER_LIMIT"):
-            patch.setattr(f"hookline.runners.warm.pool.{limit}", 120.0)
+            patch.setattr(f"hookline.runners.warm.{limit}", 120.0)
         yield

@@ -15,7 +15,7 @@ from hookline.agent.tools import SessionState, ToolEnv, default_tools
 from hookline.core.engine import Status
 from hookline.events import Notification, PostToolUse, PreToolUse, Stop, SubagentStop, UserPromptSubmit
 from hookline.events.base import Event
-from hookline.runners.services import Question, Services
+from hookline.runners import Question, Services
 
 BASH = PreToolUse(session_id="s1", cwd="/p", tool_name="Bash", tool_input={"command": "ls"})
 NO = {"ok": False, "reason": "no"}

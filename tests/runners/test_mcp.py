@@ -19,8 +19,8 @@ from hookline.core.engine import Status
 from hookline.errors import HookFailed
 from hookline.events import PreToolUse, UserPromptSubmit
 from hookline.events.base import Event
+from hookline.runners import McpResult, Services
 from hookline.runners.prompt import filled
-from hookline.runners.services import McpResult, Services
 
 BASH = PreToolUse(session_id="s1", cwd="/p", tool_name="Bash", tool_input={"command": "ls", "n": [1, {"deep": "x"}]})
 DENY = json.dumps({

@@ -24,7 +24,7 @@ from hookline.events import (
     UserPromptSubmit,
 )
 from hookline.events.base import Event
-from hookline.runners.services import ANSWER_SCHEMA, Question, Services
+from hookline.runners import ANSWER_SCHEMA, Question, Services
 
 BASH = PreToolUse(session_id="s1", cwd="/p", tool_name="Bash", tool_input={"command": "ls"})
 NOT_OK = '{"ok": false, "reason": "no"}'

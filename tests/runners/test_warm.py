@@ -18,8 +18,7 @@ import pytest
 
 from hookline.processes.pipes import ProcessResult, start_process
 from hookline.processes.spawn import ProcessSpec
-from hookline.runners.warm import WarmPython, enabled, plan
-from hookline.runners.warm.pool import shell_words
+from hookline.runners.warm import WarmPython, enabled, plan, shell_words
 from tests.processes.running import run_process
 from tests.resources import descriptors
 
@@ -146,7 +145,7 @@ async def test_a_dead_parent_is_replaced(pool: WarmPython, script: Path) -> None
 
 async def test_a_stalled_parent_is_replaced(pool: WarmPython, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not answer is ended, its spare too, and the run happens once, the ordinary way."""
-    monkeypatch.setattr("hookline.runners.warm.pool.ANSWER_LIMIT", 0.3)
+    monkeypatch.setattr("hookline.runners.warm.ANSWER_LIMIT", 0.3)
     script.write_text("open('ran', 'a').write('x'); print('ok')")
     await warmed(pool, spec(script))
     parent = psutil.Process(pool.parents[0].process.pid)
@@ -174,7 +173,7 @@ async def test_a_run_whose_parent_dies_is_a_failure_not_a_hang(pool: WarmPython,
     parent = pool.parents[0]
 
     process = await start_process(warm, launch=pool.launch, keep_stdin=True)
-    await until(lambda: process.output[process.child.stdout])
+    await until(lambda: process.printed.kept[process.child.stdout])
     os.kill(parent.process.pid, signal.SIGKILL)
     await until(parent.ended.done)
     process.stdin.stays = False

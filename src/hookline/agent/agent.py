@@ -32,7 +32,7 @@ from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn
 from hookline.errors import AgentError, HooklineError
 from hookline.events import SessionEnd
-from hookline.runners.services import Services
+from hookline.runners import Services
 
 LONGEST_WAIT = 600.0  # seconds a run waits for a background command before it ends without it
 

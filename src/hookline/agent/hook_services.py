@@ -12,8 +12,8 @@ from hookline.agent.session.session import Conversation
 from hookline.agent.tools import SessionState, Tool, ToolEnv, default_tools, failure
 from hookline.agent.tools.mcp import McpServers, read_config
 from hookline.errors import HookFailed, ToolInputInvalid
+from hookline.runners import ANSWER_SCHEMA, McpResult, Question, Services
 from hookline.runners.prompt import understand
-from hookline.runners.services import ANSWER_SCHEMA, McpResult, Question, Services
 
 ANSWER = ToolSpec("StructuredOutput", TEXTS["answer"], dict(ANSWER_SCHEMA))
 MOST_TURNS = 50

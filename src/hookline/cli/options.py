@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
     from hookline.processes.watch import SharedDeadline
-    from hookline.runners.services import Services
+    from hookline.runners import Services
     from hookline.settings import LoadedSettings, Problem
     from hookline.settings.trust.store import Item, Policy, Status, TrustChange
 

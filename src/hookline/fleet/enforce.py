@@ -32,8 +32,7 @@ from hookline.fleet.machine import Enrolment, Machine
 from hookline.hook_file import load_hooks
 from hookline.records.audit import AuditLog
 from hookline.replies import NOTHING, Reply, ask, deny
-from hookline.runners import runner_for
-from hookline.runners.services import Services
+from hookline.runners import Services, runner_for
 from hookline.settings.files import parse_json
 
 if TYPE_CHECKING:

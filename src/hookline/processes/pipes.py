@@ -214,11 +214,6 @@ class Process:
         child.exit.add_done_callback(self._exited)
         self.timers: list[asyncio.TimerHandle] = [self.loop.call_later(SHORT, self._attend)]
 
-    @property
-    def output(self) -> dict[int, bytearray]:
-        """What it has printed, by descriptor."""
-        return self.printed.kept
-
     async def finish(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
@@ -343,8 +338,8 @@ def _result(process: Process) -> ProcessResult:
     return ProcessResult(
         exit_code=None if code is None or killed else code,
         signal=-code if code is not None and killed else None,
-        stdout=bytes(process.output[child.stdout]),
-        stderr=bytes(process.output[child.stderr]) + child.last_words,
+        stdout=bytes(process.printed.kept[child.stdout]),
+        stderr=bytes(process.printed.kept[child.stderr]) + child.last_words,
         ended=process.ended,
         held=process.held,
         warm=child.warm,

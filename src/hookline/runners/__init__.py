@@ -1,16 +1,81 @@
-"""Performing actions: each module is imported when the first hook of its kind runs."""
+"""Performing actions: each module is imported when the first hook of its kind runs.
+
+Some need something of their host: a model that judges, an agent that looks for itself, MCP servers. `runners` may not
+know the agent, so the agent (or `hookline fire`) hands these in as `hooks.services`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hookline.core.hooks.hook import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
+from hookline.errors import HookFailed
+from hookline.events import Event
 
 if TYPE_CHECKING:
     from hookline.core.engine import Runner
-    from hookline.runners.services import Services
+
+ANSWER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}, "reason": {"type": "string"}, "impossible": {"type": "boolean"}},
+    "required": ["ok", "reason"],
+    "additionalProperties": False,
+}
+"""What a model that judges is asked to answer."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a model is asked about an event; on Stop it is asked with the whole conversation before it."""
+
+    text: str
+    event: Event
+    model: str | None = None
+    with_conversation: bool = False
+    schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: ANSWER_SCHEMA)
+
+
+class McpResult(msgspec.Struct, frozen=True):
+    """What an MCP tool returned, as text."""
+
+    text: str
+    is_error: bool = False
+
+
+Judge = Callable[[Question], Awaitable[str]]
+"""A model that answers one question in one request: its text; what goes wrong is raised."""
+Inspector = Callable[[Question], Awaitable[Mapping[str, Any] | None]]
+"""A small agent that may use tools before it answers: its structured answer, or `None` if it gave none."""
+McpCaller = Callable[[str, str, Mapping[str, Any]], Awaitable[McpResult]]
+"""Calls a tool of an MCP server of the session: server, tool, arguments; an unknown server is a `HookFailed`."""
+
+
+class Services(msgspec.Struct):
+    """What the host of a set of hooks can do for them."""
+
+    judge: Judge | None = None
+    inspector: Inspector | None = None
+    mcp: McpCaller | None = None
+
+
+class ServiceRunner:
+    """What runners have in common whose work the host does."""
+
+    wants_services = True
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def _service(self, kind: str, what: str) -> Any:
+        """What the host can do; a hook that needs what it cannot do fails."""
+        found = getattr(self._services(), kind)
+        if found is None:
+            raise HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
+        return found
+
 
 RUNNERS: dict[type[Any], tuple[str, str]] = {
     Function: ("function", "FunctionRunner"),

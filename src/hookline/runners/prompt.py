@@ -21,7 +21,7 @@ from hookline.core.wire.strict import check_object, check_text
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners.services import Inspector, Judge, McpCaller, Question, ServiceRunner
+from hookline.runners import Inspector, Judge, McpCaller, Question, ServiceRunner
 
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)  # models like to put their JSON between marks
 _CONDITION = (
