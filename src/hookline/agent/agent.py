@@ -254,11 +254,9 @@ def _command_finished(session: Session, job: Job) -> None:
 
 
 def _cut_short(conversation: Conversation, said: int) -> TurnEnd:
-    """Answer what was left unanswered, so that the conversation can go on.
-
-    An agent that had said its last word, and whose Stop hooks were being asked, is done.
-    """
+    """Answer what was left unanswered, so that the conversation can go on."""
     answers = [message for message in conversation.messages[said:] if isinstance(message, Assistant)]
+    # one that had said its last word, and whose Stop hooks were being asked, is done
     if answers and conversation.messages[-1] is answers[-1] and not answers[-1].tool_uses:
         return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason, turns=len(answers))
     conversation.settle()

@@ -41,8 +41,7 @@ from hookline.settings.trust.store import Policy as Trusting
 from hookline.settings.watcher import signature
 
 log: logging.Logger = logging.getLogger("hookline.agent")
-#: the Claude Code whose flags, messages and hooks are spoken here; drivers look at it before they go on
-CLAUDE_CODE_VERSION = "2.1.325"
+CLAUDE_CODE_VERSION = "2.1.325"  # whose flags, messages and hooks are spoken; drivers look at it before they go on
 NEWER = ("claude-opus-5", "claude-sonnet-5", "claude-fable-5", "claude-haiku-5")
 DEFAULT_EFFORT = "medium"
 LEAST_THINKING = 1024

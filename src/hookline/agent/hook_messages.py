@@ -11,14 +11,11 @@ from pathlib import Path
 from hookline.core.engine import Outcome, Verdict
 from hookline.events import Event
 
-#: longer texts, by name
 TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text("utf-8"))
 CONTINUE = "Continue from where you left off."
 INTERRUPTED = "The run was interrupted before this tool was called; it was not called."
-#: beyond this many characters hook text goes to a file, and the model gets its beginning (FACTS.md §1)
-TEXT_LIMIT = 10_000
-#: the prefix of context on these events leaves out what the event was about
-BARE_NAMES = frozenset({"SessionStart", "SubagentStart"})
+TEXT_LIMIT = 10_000  # longer hook text goes to a file, and the model gets its beginning (FACTS.md §1)
+BARE_NAMES = frozenset({"SessionStart", "SubagentStart"})  # what these were about is left out before their context
 
 
 def hook_name(event: Event) -> str:

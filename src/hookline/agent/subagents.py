@@ -34,8 +34,7 @@ from hookline.replies import Decision
 
 DEFAULT_KIND = "general-purpose"
 DEEPEST = 5
-STOP_WAS_ASKED = frozenset({"completed", "stop_hook_prevented"})
-"""Endings before which SubagentStop hooks were asked whether it may rest."""
+STOP_WAS_ASKED = frozenset({"completed", "stop_hook_prevented"})  # endings before which SubagentStop hooks were asked
 
 
 async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: str) -> ToolResult:

@@ -170,7 +170,6 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     """Replace the conversation by a summary, unless a hook blocks it; what came of it, with what the hooks said.
 
     A conversation in which the model has said nothing, or nothing since the last summary, stays as it is.
-
     `continue: false` does not block here: it is about the turn, and there is none (FACTS.md §3).
     """
     verdict = await conversation.fire(events.PreCompact, trigger=trigger, custom_instructions=instructions or None)
@@ -232,8 +231,7 @@ async def _cost(conversation: Conversation, _: str) -> str:
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} tokens out"
 
 
-#: what needs a terminal
-ELSEWHERE = ("add-dir", "config", "help", "login", "logout", "model", "permissions")
+ELSEWHERE = ("add-dir", "config", "help", "login", "logout", "model", "permissions")  # what needs a terminal
 COMMANDS: Mapping[str, Callable[[Conversation, str], Awaitable[str]]] = {
     "clear": _clear,
     "compact": compact,
@@ -241,7 +239,6 @@ COMMANDS: Mapping[str, Callable[[Conversation, str], Awaitable[str]]] = {
     "cost": _cost,
     "usage": _cost,
 }
-"""The agent's own commands, by name."""
 
 
 async def use_skill(conversation: Conversation, name: str, arguments: str) -> ToolResult:

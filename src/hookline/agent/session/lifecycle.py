@@ -108,10 +108,7 @@ def _rules(settings: Path) -> list[Path]:
 def _load(
     path: Path, about: Instructions, seen: set[str], root: Path | None, outside: Collection[str] = (), *, hops: int = 0
 ) -> list[Instructions]:
-    """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before.
-
-    A file of a project is fenced off if it lies outside of `root` and is not trusted.
-    """
+    """The file and, after it, what it includes; nothing when it is missing, unreadable, fenced off or loaded before."""
     real = os.path.realpath(path)
     fenced_off = root is not None and is_outside(path, root) and real not in outside
     if real in seen or fenced_off or not _readable(path):
@@ -150,11 +147,9 @@ def _globs(path: Path) -> tuple[str, ...] | None:
 
 
 async def fire_setup(conversation: Conversation, trigger: str) -> None:
-    """Setup: hooks prepare the project; their context is for the first request (seeds/003).
-
-    In Claude Code's own dialect it is for the user, not the model (`setup_text`).
-    """
+    """Setup: hooks prepare the project; their context is for the first request (seeds/003)."""
     verdict = await conversation.fire(Setup, trigger=trigger)
+    # in Claude Code's own dialect it is for the user, not the model (`setup_text`)
     others = [hook for hook in conversation.session.hooks.hooks if not isinstance(hook.action, Function)]
     claude = {hook.name for hook in others if getattr(hook.action, "dialect", "claude") == "claude"}
     told = tuple(text for one in verdict.outcomes if one.hook not in claude for text in one.reply.context)

@@ -41,9 +41,7 @@ from hookline.settings.hook_names import with_free_names
 
 NO_RULES = Rules()
 ALL_INSTRUCTIONS = frozenset({"User", "Project", "Local"})
-
-#: what hooks say to the user on these events is not shown (FACTS.md §1)
-SILENT = frozenset({"SessionStart", "SessionEnd"})
+SILENT = frozenset({"SessionStart", "SessionEnd"})  # what hooks say to the user on these is not shown (FACTS.md §1)
 OBJECTS = 2  # the exit code of a command hook that objects
 
 
@@ -77,8 +75,7 @@ class PermissionPolicy:
     mode: Mode = Mode.DEFAULT
     dirs: tuple[str, ...] = ()
     can_use_tool: CanUseTool | None = None
-    granted: Rules = NO_RULES
-    """What skills allow while the user's prompt is worked on."""
+    granted: Rules = NO_RULES  # what skills allow while the user's prompt is worked on
 
     def update(self, updates: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Change rules, mode and folders as a hook or a host says; what made no sense."""
@@ -267,10 +264,7 @@ class Conversation:
         return self.session.tools if self.tools is None else self.tools
 
     async def fire(self, kind: type[Event], **fields: Any) -> Verdict:
-        """Send an event of this conversation through the hooks, and tell the user what they have to say.
-
-        Who and where is filled in.
-        """
+        """Send an event through the hooks, who and where filled in, and tell the user what they have to say."""
         session, carried = self.session, spec_of(kind).carries
         path = self.main_transcript or (self.transcript.path if self.transcript else "")
         base: dict[str, Any] = {
@@ -343,11 +337,8 @@ class Conversation:
             self.add(reminder)
 
     def collect_late(self) -> None:
-        """Let late answers of background hooks wait for the next request (FACTS.md §7: bare, whatever they decided).
-
-        They are told to the main conversation, whichever agent's work the hooks were about.
-        """
-        if self.agent_id is not None:
+        """Let late answers of background hooks wait for the next request (FACTS.md §7: bare, whatever they decided)."""
+        if self.agent_id is not None:  # the main conversation is told, whichever agent's work the hooks were about
             return
         for outcome in self.session.hooks.pending():
             self.remind(*outcome.reply.context, *outcome.reply.messages, self.session.woken_by(outcome))

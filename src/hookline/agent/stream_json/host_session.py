@@ -30,8 +30,7 @@ from hookline.hosts.claude_code.channels import CliChannel
 from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 log: logging.Logger = logging.getLogger("hookline.agent")
-#: seconds the answer to `initialize` waits for calls of the run before; the official SDKs give up after 60
-LONGEST_HOLD = 45.0
+LONGEST_HOLD = 45.0  # seconds that `initialize` waits for calls of the run before; official SDKs give up after 60
 #: a host asks for the session's state with one of these; with the second it does not pass it on to its own user
 WANTED, HOST_ONLY = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 OFF = ("", "0", "false")

@@ -18,8 +18,7 @@ from hookline.core.hooks.hook import Command, Hook, Http
 from hookline.core.wire.json_text import read_object
 from hookline.events import spec_of
 
-#: the words by which a hook asks that what it printed is not shown
-SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")
+SUPPRESSING = ("suppressOutput", "suppress_output", "suppress_logging")  # what was printed is not to be shown
 Note: TypeAlias = dict[str, Any]
 Tell: TypeAlias = Callable[[Note], None]
 
@@ -147,10 +146,7 @@ def _ended(notice: HookResponse, hook: Hook | None) -> Note:
 
 
 def refuse(problem: str, lines: Iterable[bytes], write: Callable[[bytes], None]) -> None:
-    """A run cannot begin: answer the first request, or the first prompt, on `lines` with why.
-
-    A host would else see no more than a process that ended.
-    """
+    """A run cannot begin: answer the first request or prompt with why, since a host would only see a process end."""
     output = StreamOutput(str(uuid4()))
     output.listeners.append(lambda note: write(msgspec.json.encode(note) + b"\n"))
     for line in lines:

@@ -178,14 +178,11 @@ class Worktree(Struct, frozen=True):
 
 @dataclass
 class SessionState:
-    """What tool calls leave behind for the next ones: where the shell is, which files were read, tasks, jobs.
-
-    `env_files` are the CLAUDE_ENV_FILE scripts hooks wrote exports into; Bash reads them before every command.
-    """
+    """What tool calls leave behind for the next ones: where the shell is, which files were read, tasks, jobs."""
 
     cwd: str
     project_dir: str = ""
-    env_files: list[Path] = field(default_factory=list)
+    env_files: list[Path] = field(default_factory=list)  # scripts with exports of hooks; Bash reads them each time
     files_read: dict[str, float] = field(default_factory=dict)
     worktree: Worktree | None = None
     tasks: TaskList = field(default_factory=TaskList)

@@ -60,16 +60,13 @@ class BoundedOutput:
 
 @dataclass(eq=False)
 class Shell:
-    """A command to start, wait for and, if need be, end with everything it started.
-
-    `held` confines it: the policy, and who starts it under one.
-    """
+    """A command to start, wait for and, if need be, end with everything it started."""
 
     command: str
     cwd: str
     environ: Mapping[str, str]
     env_files: Sequence[Path] = ()
-    held: tuple[Policy, WarmStarter] | None = None
+    held: tuple[Policy, WarmStarter] | None = None  # what confines it, and who starts it confined
     #: once started: resolves when the command itself is over, whichever process still holds its output
     exit: asyncio.Future[int | None] = field(init=False)
     _pid: int = field(init=False)

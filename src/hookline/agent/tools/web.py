@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 MOST_URL = 2000
 MOST_BYTES = 10 << 20
 MOST_TEXT = 100_000
-#: seconds for a page with all its redirects, and how many of those
-LONGEST_FETCH, MOST_REDIRECTS = 60.0, 10
+LONGEST_FETCH, MOST_REDIRECTS = 60.0, 10  # seconds for a page with all its redirects, and how many of those
 REDIRECTS = (301, 302, 303, 307, 308)
 READABLE = ("text/", "application/json", "application/xml", "application/javascript", "application/x-yaml")
 HEADERS = {"accept": "text/markdown, text/html;q=0.9, text/plain;q=0.9, */*;q=0.5", "user-agent": "hookline (agent)"}
@@ -253,8 +252,7 @@ HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 OPENING = {**dict.fromkeys(BLOCKS, "\n\n"), **{tag: f"\n\n{marks}" for tag, marks in HEADINGS.items()},
            "pre": "\n\n```\n", "br": "\n", "li": "\n- ", "td": " | ", "th": " | "}  # fmt: skip
 CLOSING = {**dict.fromkeys((*BLOCKS, *HEADINGS), "\n\n"), "pre": "\n```\n\n"}
-#: characters that the parser is given at a time, and seconds that a whole page may take
-PIECE, LONGEST_READING = 1 << 14, 5.0
+PIECE, LONGEST_READING = 1 << 14, 5.0  # characters that the parser is given at a time, and seconds for a whole page
 SPACES = re.compile(r"[ \t\r\n\f\v]+")
 GAPS = re.compile(r"\n[ \n]*\n\s*")
 
