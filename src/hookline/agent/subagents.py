@@ -213,9 +213,8 @@ class _Teammate:
         self.sent_back += 1
         if self.sent_back <= MOST_SENT_BACK:
             return True
-        self.conversation.session.output.inform(
-            f"hooks sent teammate `{self.name}` back {MOST_SENT_BACK} times in a row; it rests", level="warning"
-        )
+        told = f"hooks sent teammate `{self.name}` back {MOST_SENT_BACK} times in a row; it rests"
+        self.conversation.session.output.inform(told, level="warning")
         return False
 
 
@@ -292,10 +291,8 @@ class AgentToolHost(ToolHost):
         about = {"action": str(answer.get("action") or "cancel"), "content": answer.get("content")}
         verdict = await conversation.fire(events.ElicitationResult, mcp_server_name=server, mode=mode, **about)
         final = _said(verdict) or answer
-        message = f'Elicitation response for server "{server}": {final["action"]}'
-        conversation.remind_of_context(
-            await conversation.fire(events.Notification, message=message, notification_type="elicitation_response")
-        )
+        told = f'Elicitation response for server "{server}": {final["action"]}'
+        await conversation.notify(told, "elicitation_response")
         return final
 
 

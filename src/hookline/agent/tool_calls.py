@@ -280,10 +280,7 @@ async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Rep
     try:
         done, _ = await asyncio.wait({answer}, timeout=PATIENCE)
         if not done:
-            message = f"Your permission is needed to use {ask.tool_name}"
-            conversation.remind_of_context(
-                await conversation.fire(events.Notification, message=message, notification_type="permission_prompt")
-            )
+            await conversation.notify(f"Your permission is needed to use {ask.tool_name}", "permission_prompt")
         said = await answer
     finally:
         answer.cancel()  # a question that needs no answer any more

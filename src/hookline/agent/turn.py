@@ -195,9 +195,8 @@ async def _failed(conversation: Conversation, problem: ModelError) -> TurnEnd:
     message = await _shown(conversation, Assistant((Text(text),), id=str(uuid4()), model="<synthetic>"))
     conversation.session.output.assistant(message, conversation.parent_tool_use_id, error=problem.kind)
     if conversation.agent_id is None:
-        await conversation.fire(
-            events.StopFailure, error=problem.kind, error_details=str(problem), last_assistant_message=text
-        )
+        about = {"error": problem.kind, "error_details": str(problem)}
+        await conversation.fire(events.StopFailure, **about, last_assistant_message=text)
     return TurnEnd(reason="api_error", text=message.text, is_error=True, errors=(str(problem),))
 
 

@@ -73,9 +73,8 @@ def api_error(
     usual = "server_error" if (status or 0) >= 500 else "unknown"
     kind = next((TABLE.failures[word] for word in words if word in TABLE.failures), usual)
     said = inner.get("message") or "the server gave no reason"
-    return ModelError(
-        f"model `{model}`: HTTP {status}: {said}", kind, status=status, retry_after=_retry_after(headers or {})
-    )
+    what = f"model `{model}`: HTTP {status}: {said}"
+    return ModelError(what, kind, status=status, retry_after=_retry_after(headers or {}))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

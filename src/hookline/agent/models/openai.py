@@ -38,9 +38,8 @@ class Completion(StreamedAnswer):
                 yield begin_answer(sent.get("id") or "", self.model)
             delta = choice.get("delta") or {}
             if delta.get("content"):
-                yield from self._piece(
-                    0, {"type": "text", "text": ""}, {"type": "text_delta", "text": delta["content"]}
-                )
+                said = {"type": "text_delta", "text": delta["content"]}
+                yield from self._piece(0, {"type": "text", "text": ""}, said)
             for piece in delta.get("tool_calls") or ():
                 at = piece["index"] + 1 if "index" in piece else max(self.blocks, default=0) + 1
                 function = piece.get("function") or {}
@@ -99,10 +98,7 @@ def encode_messages(system: tuple[str, ...], messages: tuple[Message, ...]) -> l
         if isinstance(message, Reminder):
             rows.append({"role": "system", "content": message.text})
         elif isinstance(message, User):  # tool results first, each its own message, then what the user said
-            outputs = (block for block in message.content if isinstance(block, ToolOutput))
-            rows += [
-                {"role": "tool", "tool_call_id": one.tool_use_id, "content": _plain(one.content)} for one in outputs
-            ]
+            rows += [_output(block) for block in message.content if isinstance(block, ToolOutput)]
             rows += [{"role": "user", "content": message.text}] if message.text else []
         elif message.content:
             calls = [_call(use) for use in message.tool_uses]
@@ -117,11 +113,12 @@ def _call(use: ToolUse) -> dict[str, Any]:
     return {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": arguments}}
 
 
-def _plain(content: str | list[dict[str, Any]]) -> str:
+def _output(result: ToolOutput) -> dict[str, Any]:
     """A tool's result as text, since that is all the format takes."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(block.get("text") or f"[{block.get('type', 'block')}]") for block in content)
+    content = result.content
+    if not isinstance(content, str):
+        content = "\n".join(str(block.get("text") or f"[{block.get('type', 'block')}]") for block in content)
+    return {"role": "tool", "tool_call_id": result.tool_use_id, "content": content}
 
 
 def _usage(wire: dict[str, Any]) -> Usage:

@@ -184,9 +184,8 @@ async def load_instructions(conversation: Conversation, reason: str = "session_s
     found = discover(session.project_dir, session.environ, sources=session.config.instructions, outside=outside)
     conversation.instructions_seen.update(one.file_path for one in found)
     conversation.instructions_seen.update(reminder.file for reminder in instructions_told(conversation))
-    await _announce(
-        conversation, [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found]
-    )
+    told = [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found]
+    await _announce(conversation, told)
 
 
 def instructions_told(conversation: Conversation) -> list[Reminder]:

@@ -33,7 +33,7 @@ from hookline.core.engine import HookSet, Outcome, Verdict
 from hookline.core.files import private_folder, write_atomically
 from hookline.core.hooks.condition import EDITING
 from hookline.core.hooks.hook import Command, Hook
-from hookline.events import Event, spec_of
+from hookline.events import Event, Notification, spec_of
 from hookline.guards.permissions import Mode, Permission, Rules, apply, decide
 from hookline.guards.sandboxing import TOOL, unwrapped
 from hookline.replies import Decision, Reply
@@ -289,6 +289,10 @@ class Conversation:
             text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
             session.output.inform(text, level="warning", tag="hook_no_verdict")
         return verdict
+
+    async def notify(self, message: str, kind: str) -> None:
+        """Notification: the user should look; what hooks want the model to know about it waits."""
+        self.remind_of_context(await self.fire(Notification, message=message, notification_type=kind))
 
     def _told_user(self, text: str, level: str = "notice") -> None:
         """Tell the user something, and write down that it was said; the model does not hear of it."""

@@ -69,9 +69,8 @@ def _callback(
     server: CliChannel, name: str, seconds: float, *, strict: bool
 ) -> Callable[[Event, Context], Awaitable[Reply | None]]:
     async def ask_host(event: Event, ctx: Context) -> Reply | None:
-        request = HookCallback(
-            callback_id=name, input=Raw(claude.encode_event(event)), tool_use_id=ctx.tool_use_id or str(uuid4())
-        )
+        sent = Raw(claude.encode_event(event))
+        request = HookCallback(callback_id=name, input=sent, tool_use_id=ctx.tool_use_id or str(uuid4()))
         try:
             async with asyncio.timeout(seconds):
                 answer = await server.ask(request)
