@@ -107,7 +107,7 @@ class StreamOutput:
         self.result(Result(subtype="error_during_execution", is_error=True, reason="error", errors=(why,)))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class HookReporter:
     """An observer that turns what hooks do (on `only` these events) into messages: started, progress, response."""
 
