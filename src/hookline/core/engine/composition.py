@@ -227,9 +227,9 @@ def judged_again(first: Outcome, second: Outcome | None, event: Event) -> Outcom
     """
     if second is None:
         kept = second_judgement(first.reply, NOTHING)
-        return (
-            first if kept == first.reply else msgspec.structs.replace(first, reply=kept, note="judged an older input")
-        )
+        if kept == first.reply:
+            return first
+        return msgspec.structs.replace(first, reply=kept, note="judged an older input")
     wants_more = second.reply.input is not None and second.reply.input != event.tool_input
     worse = first if second.ok and not first.ok else second
     note = "judged twice; its second rewrite was not applied" if wants_more else "judged the rewritten input too"

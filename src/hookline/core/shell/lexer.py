@@ -186,10 +186,9 @@ class WordReader(ABC):
     def peek(self, length: int = 1) -> str:
         return self.source[self.at : self.at + length]
 
-    def skip_blank(self) -> None:
-        found = _BLANK.match(self.source, self.at)
-        if found:
-            self.at = found.end()
+    def skip(self, what: re.Pattern[str] = _BLANK) -> None:
+        found = what.match(self.source, self.at)
+        self.at = found.end() if found else self.at
 
     @abstractmethod
     def substitution(self, closing: str) -> None:

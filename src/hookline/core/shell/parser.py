@@ -254,8 +254,7 @@ class Parser(WordReader):
 
     def space(self) -> None:
         """Skip blanks and a comment."""
-        found = _SPACE.match(self.source, self.at)
-        self.at: int = found.end() if found else self.at
+        self.skip(_SPACE)
 
     def command(self) -> Draft | None:
         """Read one simple command, or step over one piece of a compound command (then None)."""
@@ -342,7 +341,7 @@ class Parser(WordReader):
         if not found:
             return False
         self.at = found.end()
-        self.skip_blank()
+        self.skip()
         if found[1] and found[1].startswith("{"):
             self.sets(found[1].strip("{}"))
         word = self.word()
@@ -365,10 +364,10 @@ class Parser(WordReader):
 
     def _after_compound(self) -> bool:
         """Read the redirections that may follow `done`, `fi` or `}`."""
-        self.skip_blank()
+        self.skip()
         draft = Draft(self.at)
         while self._redirect(draft):
-            self.skip_blank()
+            self.skip()
         self._finish(draft, constant=False)
         return True
 
@@ -376,8 +375,7 @@ class Parser(WordReader):
         return _ESAC.match(self.source, self.at) is not None
 
     def _function(self) -> None:
-        found = _FUNCTION.match(self.source, self.at)
-        self.at = found.end() if found else self.at
+        self.skip(_FUNCTION)
         self.straight, self.loops = False, True
 
     def _keyword(self, word: Word) -> bool:
@@ -391,7 +389,7 @@ class Parser(WordReader):
         return handler is not None and handler(self)
 
     def read_function(self) -> bool:
-        self.skip_blank()
+        self.skip()
         if self.word() is None:
             raise Undecidable("`function` has no name")
         self._function()
@@ -399,7 +397,7 @@ class Parser(WordReader):
 
     def read_for(self) -> bool:
         self.straight, self.loops = False, True
-        self.skip_blank()
+        self.skip()
         if self.peek(2) == "((":
             self.at += 2
             for closing in (";", ";", "))"):
@@ -429,7 +427,7 @@ class Parser(WordReader):
 
     def read_case(self) -> bool:
         self.straight = False
-        self.skip_blank()
+        self.skip()
         self.word()
         self._lines()
         if not _IN.match(self.source, self.at):
@@ -446,10 +444,10 @@ class Parser(WordReader):
         if self.peek() == "(":
             self.at += 1
         while self.peek() != ")":
-            self.skip_blank()
+            self.skip()
             if self.word() is None:
                 raise Undecidable("a `case` pattern is never closed")
-            self.skip_blank()
+            self.skip()
             if self.peek() == "|":
                 self.at += 1
         self.at += 1
@@ -462,7 +460,7 @@ class Parser(WordReader):
 
     def read_test(self) -> bool:
         while True:
-            self.skip_blank()
+            self.skip()
             word = self.word()
             if word is not None and word.bare == "]]":
                 return self._after_compound()
@@ -485,7 +483,7 @@ class Parser(WordReader):
     def read_time(self) -> bool:
         """`time` before a compound command is a keyword; before a program it is read as a wrapper."""
         here = self.at
-        self.skip_blank()
+        self.skip()
         following = _COMPOUND.match(self.source, self.at)
         self.at = following.end() if following else here
         return following is not None

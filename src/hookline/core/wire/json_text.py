@@ -107,11 +107,12 @@ def _decoded(raw: bytes, what: str, error: Error) -> Any:
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError as problem:
-        raise error(f"{what}: {_unreadable(raw, str(problem))}") from None
+        why = _unreadable(raw, str(problem))
     except UnicodeDecodeError:
-        raise error(f"{what}: {_not_utf8(raw)}") from None
+        why = _not_utf8(raw)
     except RecursionError:
-        raise error(f"{what}: {_TOO_DEEP}") from None
+        why = _TOO_DEEP
+    raise error(f"{what}: {why}")
 
 
 def _not_utf8(raw: bytes) -> str:
