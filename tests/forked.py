@@ -29,9 +29,9 @@ from hookline.processes.service.client import nameless_file
 
 MAIN = "hookline.cli.main"
 IMPORTED = (
-    "hookline.__main__", MAIN, "hookline.cli.commands.check", "hookline.cli.commands.listing",
-    "hookline.cli.commands.trust", "hookline.cli.commands.run", "hookline.agent.agent",
-    "hookline.agent.tools.mcp", "hookline.agent.subagents", "hookline.runners.prompt",
+    "hookline.__main__", MAIN, "hookline.cli.commands.listing", "hookline.cli.commands.trust",
+    "hookline.cli.commands.run", "hookline.agent.agent", "hookline.agent.tools.mcp", "hookline.agent.subagents",
+    "hookline.runners.prompt",
 )  # fmt: skip
 """Imported ahead, with what the service imports ahead."""
 START_UP = ("PYTHON", "LC_", "LANG", "COV", "LD_", "MALLOC_")

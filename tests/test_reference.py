@@ -10,8 +10,8 @@ import pytest
 import hookline
 from hookline import agent, cli
 from hookline.agent.factory import RunOptions
+from hookline.cli.commands.run import parser as run_parser
 from hookline.cli.main import COMMANDS
-from hookline.cli.run_flags import parser as run_parser
 from hookline.events import CATALOG, spec_of
 from hookline.replies import EventFields, Reply
 from hookline.settings.parse import COMMON, KINDS

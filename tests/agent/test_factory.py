@@ -15,7 +15,7 @@ from hookline.agent.context.definitions import AgentDefinition
 from hookline.agent.factory import NO_AGENT, RunOptions, make, session_agent, system_prompt
 from hookline.agent.hook_messages import TEXTS
 from hookline.api import Hooks
-from hookline.cli.run_flags import parse as parse_flags
+from hookline.cli.commands.run import parse as parse_flags
 from hookline.errors import ConfigError, ModelError
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hookline.agent.factory import RunOptions
-from hookline.cli.run_flags import parse, parser
+from hookline.cli.commands.run import parse, parser
 from hookline.guards.permissions import Mode
 from hookline.guards.sandboxing import unavailable
 from tests import forked

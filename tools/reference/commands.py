@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+from hookline.cli.commands.run import parser as run_parser
 from hookline.cli.main import COMMANDS, command_of
 from hookline.cli.options import examples
-from hookline.cli.run_flags import parser as run_parser
 from hookline.sandbox import main as confine
 from tools.reference.markdown import block, code, codes, table
 

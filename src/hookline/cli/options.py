@@ -8,17 +8,19 @@ import contextlib
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
-from hookline.api import Hooks
+from hookline.api import Hooks, RunnerFor
 from hookline.cli.main import USAGE
 from hookline.cli.style import agreed, has_terminal, paint
+from hookline.core.engine import Runner
 from hookline.core.engine.observers import HookResponse, HookStarted, Notice
 from hookline.core.files import default_log, in_fleet, private_folder
 from hookline.core.hooks import AgentCheck, McpTool, Prompt
@@ -26,18 +28,13 @@ from hookline.core.hooks.hook import Command
 from hookline.display import lines as lines_of
 from hookline.display import one_line
 from hookline.errors import AuditError, ConfigError, EventError, did_you_mean
+from hookline.events import Event
 from hookline.hook_file import load_hooks
-from hookline.runners import runner_for
+from hookline.runners import Services, runner_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hookline.api import RunnerFor
-    from hookline.core.engine import Runner
-    from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
     from hookline.processes.watch import SharedDeadline
-    from hookline.runners import Services
     from hookline.settings import LoadedSettings, Problem
     from hookline.settings.trust.store import Item, Policy, Status, TrustChange
 
@@ -82,8 +79,6 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Sentences are folded; examples, which are indented, stay as they are written."""
-        from textwrap import fill
-
         return "\n".join(line if line.startswith(" ") else fill(line, width) for line in text.splitlines())
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,6 @@ FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {
 
 
 def _diff(old: str, new: str) -> list[str]:
-    from difflib import unified_diff
-
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
     shown = [one for line in changed if not line.startswith("") or line != changed[0] for one in lines(line)]
     return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]

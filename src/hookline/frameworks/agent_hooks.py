@@ -41,8 +41,7 @@ class HooklineInterceptor:
 
     async def intercept(self, context: Any) -> dict[str, Any]:
         """The verdict of all hooks on one interception, in the wire form."""
-        event = _EVENTS[context["interception_point"]](context)
-        verdict = await self._asking.fire(event)
+        verdict = await self._asking.fire(_EVENTS[context["interception_point"]](context))
         if verdict.decision is Decision.ASK and self._asking.on_ask is not None:
             answer = await self._asking.ask(verdict)
             allowed = answer.decision is Decision.ALLOW if isinstance(answer, Reply) else answer is True

@@ -163,8 +163,7 @@ class _Guard:
         return changed
 
     def _before_tool(self, context: Any) -> None:
-        run = self._run_of(context)
-        call = steps.done(run.judge(context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
+        call = steps.done(self._run_of(context).judge(context.tool_name, context.tool_input, f"call_{uuid4().hex}"))
         if call.refused is None and call.rewritten:
             if not context.tool_input:
                 call.refused = f"`{call.name}` was denied: CrewAI cannot rewrite a call without arguments"

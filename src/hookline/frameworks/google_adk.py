@@ -145,8 +145,7 @@ class HooklinePlugin(BasePlugin):
         parts = (llm_response.content.parts if llm_response.content else None) or []
         if not parts or llm_response.partial or any(part.function_call for part in parts):
             return None
-        run = self._run_of(callback_context)
-        feedback = await run.finish(_text(llm_response.content))
+        feedback = await self._run_of(callback_context).finish(_text(llm_response.content))
         if feedback is None:
             return None
         result = types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output=_FEEDBACK + feedback)
@@ -155,8 +154,7 @@ class HooklinePlugin(BasePlugin):
 
     async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
-        run = self._run_of(tool_context)
-        call = await run.judge(tool.name, tool_args, tool_context.function_call_id or "")
+        call = await self._run_of(tool_context).judge(tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
             return {"error": call.refused}
         if call.rewritten:

@@ -135,8 +135,7 @@ class HooklineCapability(AbstractCapability[Any]):
             return output
         run, use_id = self._run, _output_id(output_context)
         name = output_context.function_name or getattr(output_context.tool_def, "name", None) or "output"
-        arguments = _output_arguments(output_context, steps.plain(output))
-        judged = await run.judge(name, arguments, use_id)
+        judged = await run.judge(name, _output_arguments(output_context, steps.plain(output)), use_id)
         refused = judged.refused
         if refused is None and judged.rewritten:
             refused = f"`{name}` was denied: a hook rewrites it, which pydantic-ai has no way for at an output function"

@@ -44,8 +44,7 @@ class HooklineProvider(strands_hooks.HookProvider):
             return  # a hook sent the agent back to work: the run goes on
         run = self._runs[event.agent] = self._new_run(event.agent)
         texts = [[block["text"] for block in one["content"] if "text" in block] for one in event.messages or ()]
-        prompt = "\n".join(map("\n".join, texts))
-        if not await run.begin(prompt, resumed=bool(event.agent.messages)):
+        if not await run.begin("\n".join(map("\n".join, texts)), resumed=bool(event.agent.messages)):
             event.cancel = run.stopped or True
             return
         notes = run.pop_notes()
@@ -68,8 +67,7 @@ class HooklineProvider(strands_hooks.HookProvider):
                 event.resume = feedback
                 return
         del self._runs[event.agent]
-        error = sys.exception() if event.result is None and not run.refused else None
-        await run.end(error)
+        await run.end(sys.exception() if event.result is None and not run.refused else None)
 
     async def _before_tool(self, event: strands_hooks.BeforeToolCallEvent) -> None:
         use = event.tool_use

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -142,8 +143,6 @@ class HookScript(msgspec.Struct, frozen=True):
 
 def read_script(path: str | Path) -> HookScript | None:
     """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
-    import hashlib  # only other people's hooks need it, and the time to start counts
-
     try:
         with Path(path).open("rb") as file:
             if not is_file(path):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from hookline.core.hooks.hook import EVERYTHING, Action, AgentCheck, Command, Hook, Http, Matcher, McpTool, Prompt
+from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.table import names
 from hookline.settings.files import Problem
-
-if TYPE_CHECKING:
-    from hookline.core.shell import SimpleCommand
 
 _STARTERS = names("starter")  # words that start something else: not what a hook is about
 _LONGEST = 40
@@ -43,8 +41,6 @@ def _of_command(command: str) -> str:
     if ours := re.search(r"""\bhookline(?:\.exe|/__main__\.py)?["']? (answer|guard) (\w+)""", command):
         return f"hookline {ours[1]} {ours[2]}"
     if re.search(r"[$`|&;=(]", command):
-        from hookline.core.shell import parse_line  # most hooks are a script and its arguments
-
         for part in parse_line(command).commands:
             if not part.wraps and not part.substitution and (name := _of_words(part)):
                 return name

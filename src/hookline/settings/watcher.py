@@ -107,8 +107,7 @@ class Reloader:
 
     def _look(self, status: Status, read: LoadedSettings) -> None:
         """Remember how everything looks that counts: settings, scripts of theirs and of the last good ones, trust."""
-        named = [*_named(status).values(), *self._named.values()]
-        scripts = [path for one in named for path in one.watch]
+        scripts = [path for one in [*_named(status).values(), *self._named.values()] for path in one.watch]
         self._watching = tuple(dict.fromkeys((*self.loaded.watched, *read.watched, *scripts, str(self._trust.path))))
         self._signature = signature(self._watching)
         now = time.time()

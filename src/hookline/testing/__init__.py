@@ -228,8 +228,7 @@ def edit(file_path: str, old: str = "old", new: str = "new", **fields: Any) -> P
 
 def mcp(server: str, name: str, input: dict[str, Any] | None = None, **fields: Any) -> PreToolUse:
     """The agent is about to call a tool of an MCP server: `mcp("files", "delete", {"path": "a"})`."""
-    origin = {"name": server, "source": "project"}
-    return tool(f"mcp__{server}__{name}", input, **{"mcp_server": origin, **fields})
+    return tool(f"mcp__{server}__{name}", input, **{"mcp_server": {"name": server, "source": "project"}, **fields})
 
 
 def _of(cls: type[T], call: PreToolUse, fields: dict[str, Any], **given: Any) -> T:

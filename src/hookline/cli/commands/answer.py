@@ -6,6 +6,7 @@ hooks hang, crash, end the program, hold the interpreter or never import, the an
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import select
@@ -18,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from hookline.core.engine import Verdict
 from hookline.core.wire.json_text import read_object
 from hookline.display import one_line
 from hookline.errors import HooklineError
+from hookline.events import Event
 from hookline.hosts.answer import peek, refusal, refused, serve, speaker
-from hookline.hosts.host import NO_WORDS, Host, Response
+from hookline.hosts.host import NO_WORDS, Host, Response, refuse_unasked
 from hookline.hosts.table import HOSTS
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
-    from hookline.core.engine import Verdict
-    from hookline.events import Event
     from hookline.hosts.install.entries import HookSource
 
 DEADLINE = 20.0  # seconds until the host is answered without the hooks, unless the command says otherwise
@@ -76,8 +77,7 @@ def main(argv: list[str]) -> int:
     until = started + request.deadline
     data = _read(0, until)
     if problem or data is None:
-        error = HooklineError(problem or "the event did not arrive whole")
-        return _write(_refused(request, error, data or b""))
+        return _write(_refused(request, HooklineError(problem or "the event did not arrive whole"), data or b""))
     if _PROVING in os.environ:  # tell the proof that we were asked; the canary that hangs is given up sooner
         from hookline.hosts.prove import canary
 
@@ -155,8 +155,6 @@ def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Res
     from hookline.cli.options import record_refusal
 
     record_refusal(lambda: peek(request.host, data, request.event), refusal(problem, None))
-    import asyncio
-
     from hookline.records.approvals.inbox import alert
 
     asyncio.run(alert("refused", f"{request.host.title}: the hooks could not be asked", str(problem)))
@@ -165,8 +163,6 @@ def _refused(request: AnswerOptions, problem: BaseException, data: bytes) -> Res
 
 def _judge(request: AnswerOptions, data: bytes, until: float, deliver: Deliver) -> None:
     """Load the hooks, ask them, deliver the answer; what they still do in the background comes after it."""
-    import asyncio
-
     try:
         payload = read_object(data)
         host = request.host if payload is None else speaker(request.host, payload, HOSTS.values())
@@ -191,7 +187,6 @@ async def _ask(hooks: Hooks, request: AnswerOptions, data: bytes, until: float, 
 def _load(request: AnswerOptions) -> Hooks:
     from hookline.api import report_trouble
     from hookline.cli.options import with_fleet_policy
-    from hookline.hosts.host import refuse_unasked
 
     hooks = with_fleet_policy(_own_hooks(request))
     refuse_unasked(hooks, request.host, request.subagents)
@@ -209,8 +204,6 @@ def _load(request: AnswerOptions) -> Hooks:
 
 async def _ask_people(hooks: Hooks, host: str, verdict: Verdict, *, able: bool) -> Any:
     """Put an `ask` to the people of the user's settings, for as long as the host is there to hear the answer."""
-    import asyncio
-
     from hookline.api import ask_inbox
 
     parent = os.getppid()

@@ -34,6 +34,7 @@ from hookline.records.audit.export import FORMATS, lines, signed_statement, writ
 from hookline.records.audit.log import AuditFile
 from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
+from hookline.records.console.report import report
 from hookline.records.replay.reader import is_within
 from hookline.settings.load import load
 
@@ -180,9 +181,6 @@ def _about(entry: Mapping[str, Any]) -> str:
 def _report(args: argparse.Namespace) -> int:
     if args.most < 1:
         raise HooklineError(f"--most: expected a number from 1 on, got `{args.most}`")
-
-    from hookline.records.console.report import report
-
     if job := replay_job(args):
         job.run()
     text = report(

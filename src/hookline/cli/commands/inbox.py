@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -22,8 +23,6 @@ Shown = dict[str, Any]
 def main(argv: list[str]) -> int:
     """List, show, answer or follow the questions."""
     if argv[:1] == ["serve"]:  # what the resident service starts
-        import logging
-
         from hookline.records.approvals.server import serve
 
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
@@ -61,8 +60,7 @@ def _one(args: argparse.Namespace) -> int:
     decides = args.action != "show"
     if decides:
         require_person(f"inbox {args.action}")
-    found = run(ask_once({"do": "list"}))["questions"]
-    fitting = [one for one in found if one["id"].startswith(args.question)]
+    fitting = [one for one in run(ask_once({"do": "list"}))["questions"] if one["id"].startswith(args.question)]
     if len(fitting) != 1:
         raise HooklineError(f"{one_line(args.question)}: {'fits several' if fitting else 'no such'} question")
     one, yes = fitting[0], args.action == "approve"

@@ -1,11 +1,14 @@
-"""`hookline install` and `uninstall`: hooks in agent CLIs' own configuration, and what holds there."""
+"""`hookline install`, `uninstall` and `prove`: hooks in agent CLIs' own configuration, and what holds there."""
 
 import argparse
 import json
 import signal
+import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +20,18 @@ from hookline.display import one_line
 from hookline.errors import HooklineError
 from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import ABILITIES, Host, able
+from hookline.hosts.install import survey
 from hookline.hosts.install.apply import installation
 from hookline.hosts.install.commands import InstallResult, install, uninstall
 from hookline.hosts.install.enforcement import Enforcement, Status, enforcing, report, worst
 from hookline.hosts.install.entries import DEFAULT_LOG, HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import put_in
-from hookline.hosts.install.survey import HostRow, configured, find_binary, older_than_measured, survey
-from hookline.hosts.table import HOSTS, find
+from hookline.hosts.prove.proof import Finding, ProofResult, prove
+from hookline.hosts.table import AGENTS, HOSTS, find
 from hookline.records.approvals import Inbox
 
 _COLUMNS = ("deny", "ask", "rew", "ctx", "rep", "prm", "con", "ses", "sub")
+_WIDTH = 80
 
 
 def main(argv: list[str]) -> int:
@@ -112,7 +117,7 @@ def _source(args: argparse.Namespace, host: Host, scope: Scope, project: Path) -
     audit = args.audit if args.audit in ("", DEFAULT_LOG) else str(Path(args.audit).resolve())
     files = (str(Path(file).resolve()) if file else "" for file in (args.hooks, args.settings))
     source = HookSource(*files)._replace(audit=audit)
-    there = {source_of(command, project) for _, command in configured(host, scope, project)}
+    there = {source_of(command, project) for _, command in survey.configured(host, scope, project)}
     if len(there) != 1 or args.replace:
         return source
     [old] = there
@@ -125,8 +130,8 @@ def _notes(host: Host, source: HookSource) -> list[str]:
     """Where everything is logged, and what is to be said of the version that is on this machine."""
     where = default_log() if source.audit == DEFAULT_LOG else source.audit
     logged = [f"everything is logged in {where}; `hookline console` shows it"] if source.audit else []
-    binary = find_binary(host)
-    told = older_than_measured(host, binary.version) if binary else ""
+    binary = survey.find_binary(host)
+    told = survey.older_than_measured(host, binary.version) if binary else ""
     return [*logged, *([f"{told}, or run `hookline prove {host.name}`"] if told else [])]
 
 
@@ -176,7 +181,7 @@ def print_losses(losses: Sequence[Enforcement]) -> None:
 
 
 def _list(project: Path, *, as_json: bool) -> int:
-    rows = survey(project)
+    rows = survey.survey(project)
     if as_json:
         print(json.dumps([row.to_dict() for row in rows], indent=2))
         return 0
@@ -191,7 +196,7 @@ def _list(project: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _line(row: HostRow) -> str:
+def _line(row: survey.HostRow) -> str:
     hooked = "both" if len(row.hooked) == 2 else row.hooked[0][:6] if row.hooked else "–"
     proven = "yes" if row.proven else "broken" if row.proof and not row.proof.holds else "–"
     marks = [("✓" if able(row.host, name) else "·").center(len(head))
@@ -216,3 +221,41 @@ def _take_out(host: Host, scope: Scope, project: Path) -> bool:
     if not touched:
         print(f"{host.title}: nothing of ours was there")
     return bool(touched)
+
+
+def prove_all(argv: list[str]) -> int:
+    """`hookline prove`: run each agent named, or each that is hooked, on a scripted model and see what holds."""
+    args = parser_for("prove", hosts=", ".join(AGENTS)).parse_args(argv)
+    project = Path(args.project).resolve()
+    chosen = [find(name) for name in args.host] or [host for host in HOSTS.values() if survey.hooked(host, project)]
+    if not chosen:
+        print("no agent is hooked here; run `hookline install HOST --hooks FILE.py` first", file=sys.stderr)
+        return 1
+    proven = [_prove(host, project, quiet=args.json) for host in chosen]
+    if args.json:
+        print(json.dumps([one.to_dict() for one in proven], indent=2))
+    return 0 if all(one.holds for one in proven) else 1
+
+
+def _prove(host: Host, project: Path, *, quiet: bool) -> ProofResult:
+    if not quiet:
+        print(paint(host.title, "bold"), end=" ", flush=True)
+    found = prove(host, project, lambda source: list(hooks_from(source, project).hooks))
+    if found.version and found.seconds:
+        survey.note_proof(host, survey.Proof(found.version, datetime.now(UTC).date().isoformat(), found.holds))
+    if quiet:
+        return found
+    print(f"{one_line(found.version)} ({found.seconds:.0f} s)" if found.version else "")
+    for finding in found.findings:
+        print(_told(finding))
+    bad = f"{sum(not finding.good for finding in found.findings)} of {len(found.findings)} do not hold"
+    print(f"  → {paint('all of it holds', 'green') if found.holds else paint(bad, 'red')}\n")
+    return found
+
+
+def _told(finding: Finding) -> str:
+    colour = "red" if not finding.good else "dim" if finding.status == "not tried" else "green"
+    head = f"  {one_line(finding.what):<18} {finding.status:<11} "
+    first, *rest = textwrap.wrap(one_line(finding.detail), _WIDTH - len(head), break_long_words=True) or [""]
+    lines = [head.replace(finding.status, paint(finding.status, colour), 1) + first]
+    return "\n".join([*lines, *(" " * len(head) + line for line in rest)]).rstrip()

@@ -1,8 +1,10 @@
 """`hookline mcp`: hooks and pins in front of an MCP server; `pin`, `diff` and `accept` for what is pinned."""
 
 import asyncio
+import hashlib
 import os
 import re
+import secrets
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -70,8 +72,6 @@ async def _serve(load: Callable[[], Hooks], args: Namespace, command: list[str],
 
 async def _listen(hooks: Hooks, args: Namespace, command: list[str]) -> int:
     """Serve clients at an address; one that cannot be protected is refused."""
-    import secrets
-
     from hookline.hosts.gateway.listen import PATH, Listener
 
     if args.login and ("://" not in command[0] or args.token or args.header or args.bind != "127.0.0.1"):
@@ -204,8 +204,6 @@ def pin_file(server: str) -> PinFile:
 
 def _check_files(command: list[str], wanted: str) -> None:
     """Refuse a command whose program or other files are not those that are meant."""
-    import hashlib
-
     words = [which(command[0], path=(GIVEN or os.environ).get("PATH")) or command[0], *command[1:]]
     sums = [hashlib.sha256(Path(word).read_bytes()).hexdigest() for word in words if Path(word).is_file()]
     found = hashlib.sha256("\n".join(sums).encode()).hexdigest()

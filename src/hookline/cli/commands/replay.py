@@ -30,8 +30,7 @@ def main(argv: list[str]) -> int:
     if not hooks.hooks:  # what is wrong with the files is said once, here, not by every worker
         name = "name them with --hooks FILE.py, or their project with --project DIR"
         raise HooklineError(f"{args.project}: no hooks, so every denied call would be let through; {name}")
-    total = sum(path.stat().st_size for path in record_files(args.files))
-    with _progress(total) as advance:
+    with _progress(sum(path.stat().st_size for path in record_files(args.files))) as advance:
         size = sys.maxsize if watchers(hooks) else CHUNK  # a session is heard from its beginning
         report = replay(args.files, partial(_quietly, args), jobs=args.jobs, size=size, on_progress=advance,
                         since=args.since, until=args.until)  # fmt: skip
@@ -49,10 +48,7 @@ def _quietly(args: argparse.Namespace) -> Any:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int, Report], None] | None]:
-    """On a terminal a bar over bytes, with what was found so far; it begins with the first piece that is done.
-
-    Until then other processes are started, and those must not be copies of one that draws.
-    """
+    """On a terminal a bar over bytes, from the first piece on: workers must not be copies of one that draws."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -7,7 +7,9 @@ their own text are taken as such (`plain_*.txt`); what is not known to run no fi
 
 from __future__ import annotations
 
+import ast
 import glob
+import hashlib
 import os
 import re
 import sys
@@ -15,15 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from hookline.core.hooks.hook import Cedar, Rego
 from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
-
-if TYPE_CHECKING:
-    import ast
 
 _TEXT = re.sub(r"\n +", " ", Path(__file__).with_name("words.txt").read_text("utf-8"))
 _LINES = (line.partition(": ") for line in _TEXT.splitlines())
@@ -57,8 +55,6 @@ class Listing(msgspec.Struct, frozen=True):
 
     def read(self) -> HookScript:
         """One line for each file or folder that counts, as if they were a file; its name ends with a slash."""
-        import hashlib
-
         try:
             with os.scandir(self.folder) as entries:
                 text = "".join(f"{name}\n" for name in sorted(one.name for one in entries if self._counts(one)))
@@ -184,8 +180,6 @@ def _followed(source: bytes, path: Path, start: Path, names: set[str], strangers
 
 
 def _imports(source: bytes, path: Path, start: Path) -> Iterator[tuple[Path, str]]:
-    import ast
-
     for node in _nodes(source):
         if isinstance(node, ast.Import):
             yield from ((start, alias.name) for alias in node.names)
@@ -246,8 +240,6 @@ def _plain(language: str) -> frozenset[str]:
 
 def _nodes(source: bytes) -> list[ast.AST]:
     """Everything in a Python source; nothing if it cannot be read."""
-    import ast
-
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return list(ast.walk(ast.parse(source)))
     return []
@@ -255,8 +247,6 @@ def _nodes(source: bytes) -> list[ast.AST]:
 
 def python_reach(source: bytes, known: Collection[str]) -> Iterator[str]:
     """What in a Python source may run files that are not known; `known` are modules that are followed by themselves."""
-    import ast
-
     nodes = _nodes(source)
     if not nodes:
         yield "it cannot be read as Python"
@@ -269,8 +259,6 @@ def python_reach(source: bytes, known: Collection[str]) -> Iterator[str]:
 
 def _reach_of(node: ast.AST, known: Collection[str]) -> Iterator[str]:
     """The names of a node that may run other files, or get at some that do."""
-    import ast
-
     if isinstance(node, ast.Import):
         yield from (one.name for one in node.names if not _is_plain(one.name, known))
         yield from (one.name for one in node.names if one.name == "sys" and one.asname not in (None, "sys"))

@@ -8,8 +8,11 @@ script is run from its path; what it answers opens no gate.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -133,10 +136,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _identity(path: str, *, of_link: bool = False) -> _Identity:
-    """What no edit leaves as it was: also the time of the last change, which no program can set.
-
-    With `of_link`, what tells a folder or link from another one in its place.
-    """
+    """What every edit changes (no program can set `ctime`); with `of_link`, what tells another one in its place."""
     try:
         it = os.lstat(path) if of_link else os.stat(path)  # noqa: PTH116 - at every run
     except (OSError, ValueError):
@@ -146,8 +146,6 @@ def _identity(path: str, *, of_link: bool = False) -> _Identity:
 
 def _hash(path: str, identity: _Identity) -> str | None:
     """The file's hash; one that was computed for the very same file is taken, unless that was edited a moment ago."""
-    import time
-
     known = _known.get(path)
     if known is not None and identity is not None and known[0] == identity:
         return known[1]
@@ -205,8 +203,6 @@ def _place_of_script(words: Sequence[str]) -> int | None:
 
 
 def _hashed(path: str, sha256: str) -> bytes:
-    import hashlib
-
     found = read_bytes(path, LARGEST)
     if not isinstance(found, bytes) or hashlib.sha256(found).hexdigest() != sha256:
         raise SealBroken(f"was not run: `{path}` has changed since it was trusted; {_LOOK}")
@@ -215,7 +211,6 @@ def _hashed(path: str, sha256: str) -> bytes:
 
 def _archive(path: Path, sources: Mapping[str, bytes]) -> bytes:
     """A Python script and the modules beside it, as an archive that Python runs; its first line stays the first."""
-    import io
     import zipfile
 
     made = io.BytesIO()
