@@ -1,6 +1,7 @@
 """Our keys in somebody else's TOML file: set, added, removed; everything else as it was."""
 
 import tomllib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import HooklineError
-from hookline.hosts.install.toml_edit import add_row, checked, literal, lookup, remove_rows, remove_value, set_value
+from hookline.hosts.install import toml_edit
+from hookline.hosts.install.apply import keep_form
+from hookline.hosts.install.toml_edit import checked, literal, lookup
 
 KEY = ("hooks", "state", "/a b/hooks.json:stop:0:0", "trusted_hash")
 QUOTED = '"/a b/hooks.json:stop:0:0"'
@@ -27,6 +30,24 @@ TABLES = [
     '[hooks]\nstate.other.trusted_hash = "dotted"\n', "[hooks]\nstate = {other = {trusted_hash = 'inline', x = 1.5}}\n",
     "[hooks.state]\nother = {trusted_hash = 'inline'}\n", "[[rows]]\nx = 1\n[rows.inner]\ny = 2\n",
 ]  # fmt: skip
+
+
+def set_value(text: str, path: tuple[str, ...], value: Any) -> str:
+    return keep_form(text, lambda body: toml_edit.set_value(body, path, value))
+
+
+def remove_value(text: str, path: tuple[str, ...]) -> str:
+    return keep_form(text, lambda body: toml_edit.remove_value(body, path))
+
+
+def add_row(text: str, name: str, row: dict[str, Any]) -> str:
+    return keep_form(text, lambda body: toml_edit.add_row(body, name, row))
+
+
+def remove_rows(text: str, name: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> str:
+    return keep_form(text, lambda body: toml_edit.remove_rows(body, name, unwanted))
+
+
 files = st.tuples(
     st.lists(st.sampled_from(PARTS), unique=True),
     st.sampled_from(TABLES),

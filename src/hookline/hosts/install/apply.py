@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 
 from hookline.core.files import private_folder, state_folder, write_atomically
+from hookline.core.wire.json_text import read_as
 from hookline.errors import ConfigError, HooklineError
 from hookline.hosts.host import MARGIN, ROWS, Config, HookEntry, Host, fill
 from hookline.hosts.install import jsonc, toml_edit
@@ -303,10 +304,9 @@ def installation(host: str, scope: Scope, project: Path) -> tuple[int, int] | No
 
 def load_record(host: str, scope: str, project: str = "") -> InstallRecord | None:
     """What an earlier `install` has noted, if it was here."""
-    try:
-        return msgspec.json.decode(_record_path(host, scope, project).read_bytes(), type=InstallRecord)
-    except (OSError, msgspec.DecodeError):
-        return None
+    with suppress(OSError):
+        return read_as(_record_path(host, scope, project).read_bytes(), InstallRecord)
+    return None
 
 
 # -- a host's configuration with our entries in it, and without them ---------------------------------------------------
@@ -367,11 +367,12 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
 
 
 def keep_form(text: str, edit: Callable[[str], str]) -> str:
-    """The edited text, with the mark it began with and the line ends it had; where they are mixed, ours are plain."""
+    """The edited text in the form it had: its mark, its line ends (ours are plain if they are mixed), its last one."""
     mark = _MARK if text.startswith(_MARK) else ""
     body = text.removeprefix(_MARK)
     windows = "\r\n" in body and body.count("\r\n") == body.count("\n")
-    made = edit(body.replace("\r\n", "\n") if windows else body)
+    lacking = "" if body.endswith("\n") or not body else "\n"
+    made = edit((body.replace("\r\n", "\n") if windows else body) + lacking).removesuffix(lacking)
     return mark + (made.replace("\n", "\r\n") if windows else made)
 
 

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from hookline.core.files import private_folder, state_folder, write_atomically
+from hookline.core.wire.json_text import read_as, read_object
 from hookline.errors import HooklineError
 from hookline.hosts.host import ABILITIES, Host, able
 from hookline.hosts.install.apply import all_commands
@@ -73,13 +75,8 @@ def _places(host: Host) -> Iterator[Path]:
 
 def _from_package(path: Path) -> str:
     for folder in list(Path(os.path.realpath(path)).parents)[:6]:
-        file = folder / "package.json"
-        if file.is_file():
-            try:
-                found = json.loads(file.read_text())
-            except (OSError, ValueError):
-                return ""
-            return str(found.get("version") or "")
+        with suppress(OSError):
+            return str((read_object((folder / "package.json").read_bytes()) or {}).get("version") or "")
     return ""
 
 
@@ -190,10 +187,9 @@ def silenced_user_hooks(host: Host, event: str, own: HookSource) -> list[HookSou
 
 def load_proofs() -> dict[str, Proof]:
     """What the last proofs said, by host."""
-    try:
-        return msgspec.json.decode((state_folder() / "proofs.json").read_bytes(), type=dict[str, Proof])
-    except (OSError, msgspec.DecodeError):
-        return {}
+    with suppress(OSError):
+        return read_as((state_folder() / "proofs.json").read_bytes(), dict[str, Proof]) or {}
+    return {}
 
 
 def note_proof(host: Host, proof: Proof) -> None:

@@ -1,7 +1,8 @@
 """Our own keys in a TOML file of another program: set, added and removed; the rest stays to the letter. Pure.
 
 There is more than one way to write a table, so an edit is a guess that is checked: the text is parsed again, and unless
-nothing but our key is different, the next way is tried. A text for which none is left is refused.
+nothing but our key is different, the next way is tried. A text for which none is left is refused. The last line of a
+text ends (`keep_form` of `apply` sees to it).
 """
 
 from __future__ import annotations
@@ -125,14 +126,16 @@ def _ways_to_set(text: str, wanted: dict[str, Any], path: Path, value: Any) -> I
     last = f"{_dotted(path[-1:])} = {literal(value)}\n"
     for table in tables:
         if table.path == path[:-1]:
-            yield _inserted(text, _end_of_table(text, table), last)
+            end = _end_of_table(text, table)
+            yield text[:end] + last + text[end:]
     yield _append(text, f"[{_dotted(path[:-1])}]\n{last}")
     for table in sorted(tables, key=lambda one: -len(one.path)):
         rest = f"{_dotted(path[len(table.path) :])} = {literal(value)}\n"
-        yield _inserted(text, _end_of_table(text, table), rest)
+        end = _end_of_table(text, table)
+        yield text[:end] + rest + text[end:]
     first = next((one for one in found if one.kind != "value"), None)
     end = max((one.end for one in found if first is None or one.start < first.start), default=0)
-    yield _inserted(text, end, f"{_dotted(path)} = {literal(value)}\n")
+    yield f"{text[:end]}{_dotted(path)} = {literal(value)}\n{text[end:]}"
 
 
 def _ways_to_remove(text: str, wanted: dict[str, Any], path: Path) -> Iterator[str]:
@@ -145,32 +148,18 @@ def _ways_to_remove(text: str, wanted: dict[str, Any], path: Path) -> Iterator[s
                 yield text[: one.value] + literal(lookup(wanted, one.path)) + text[one.code :]
             if head and head.path == path[:-1] and _end_of_table(text, head) == one.end and head.end == one.start:
                 yield _cut(text, head.start, one.end)
-            yield _drop(text, one.start, one.end)
-
-
-def _inserted(text: str, at: int, line: str) -> str:
-    if at and text[at - 1] != "\n":  # the last line of a file that does not end
-        return f"{text[:at]}\n{line[:-1]}{text[at:]}"
-    return text[:at] + line + text[at:]
+            yield text[: one.start] + text[one.end :]
 
 
 def _append(text: str, table: str) -> str:
-    """A table at the end, behind a blank line; a file whose last line does not end keeps that."""
-    if text and not text.endswith("\n"):
-        return f"{text}\n\n{table[:-1]}"
+    """A table at the end, behind a blank line."""
     return f"{text}\n{table}" if text else table
 
 
 def _cut(text: str, start: int, end: int) -> str:
     """Without a table and the blank line before it: what `_append` has done, undone."""
     blank = _BLANK.search(text[:start])
-    return _drop(text, blank.start() if blank else start, end)
-
-
-def _drop(text: str, start: int, end: int) -> str:
-    """Without some lines; a file whose last line does not end keeps that."""
-    last = end == len(text) and not text.endswith("\n") and start > 0
-    return text[: start - last] + text[end:]
+    return text[: blank.start() if blank else start] + text[end:]
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -198,8 +187,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, int]]:
             depth += word in ("[", "{")
             depth -= word in ("]", "}")
             code = token.end() - (len(word) - len(word.rstrip()))
-    if start < len(text):
-        yield start, code, len(text)
 
 
 def _named(statement: str) -> Path:

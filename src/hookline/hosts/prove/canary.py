@@ -44,8 +44,8 @@ def attach(hooks: HookSet, env: Mapping[str, str]) -> None:
     gates = [hook.name for hook in hooks.hooks if any(spec_of(event).gate for event in hook.events)]
     if not note(path, hooks={hook.name: hook.matcher.pattern or "*" for hook in hooks.hooks}, gates=gates):
         return
-    hooks.add(PreToolUse, _judge_call, name=NAME, inline=True)
-    hooks.add(UserPromptSubmit, _judge_prompt, name=f"{NAME} prompt", inline=True)
+    hooks.add(PreToolUse, _judge, name=NAME, inline=True)
+    hooks.add(UserPromptSubmit, _judge, name=f"{NAME} prompt", inline=True)
 
     def note_verdict(notice: Any) -> None:
         if isinstance(notice, Verdict):
@@ -80,10 +80,12 @@ def _kind(event: Event) -> str:
     return text.rpartition(f"{TOKEN}-")[2] if TOKEN in text else ""
 
 
-def _judge_call(event: PreToolUse) -> Reply | None:
+def _judge(event: PreToolUse | UserPromptSubmit) -> Reply | None:
     kind = _kind(event)
     if kind == "deny":
         return deny(REASON)
+    if isinstance(event, UserPromptSubmit):
+        return None
     if kind == "rewrite" and _REWRITTEN.fullmatch(event.tool_input["command"]):
         return rewrite({**event.tool_input, "command": event.tool_input["command"].replace("rewrite", "rewritten")})
     if kind == "hang":
@@ -93,7 +95,3 @@ def _judge_call(event: PreToolUse) -> Reply | None:
     if kind == "exit":
         os._exit(0)
     return None
-
-
-def _judge_prompt(event: UserPromptSubmit) -> Reply | None:
-    return deny(REASON) if _kind(event) == "deny" else None

@@ -94,12 +94,6 @@ _ROUTED = {"reasoning": "x", "model_choice": "flash", "complexity_reasoning": "x
            "next_speaker": "user"}  # fmt: skip
 
 
-def _asks_for_route(body: Body) -> bool:
-    """Whether Gemini CLI asks which model to use: a request for JSON without tools."""
-    wants_json = (body.get("generationConfig") or {}).get("responseMimeType") == "application/json"
-    return wants_json and not body.get("tools")
-
-
 SUBTASK = "hookline-subtask"
 """What an agent that the first one starts is told to do."""
 
@@ -211,7 +205,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if spoken is None:
             return self._send(b'{"error": {"message": "no such route"}}', code=404)
         turn, number = self.model.next(body)
-        turn = ModelTurn(json.dumps(_ROUTED)) if _asks_for_route(body) else turn
+        wants_json = (body.get("generationConfig") or {}).get("responseMimeType") == "application/json"
+        if wants_json and not body.get("tools"):  # Gemini CLI asks which model to use
+            turn = ModelTurn(json.dumps(_ROUTED))
         streams = bool(body.get("stream")) or "stream" in path
         return self._send(*spoken.answer(turn, streams, number=number, model=body.get("model")))
 

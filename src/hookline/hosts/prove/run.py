@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from hookline.core.interpreter import python_argv
 from hookline.hosts.host import FileEdit, Host, ProofRecipe, TrustedFolders, fill
 from hookline.hosts.install import jsonc, toml_edit
+from hookline.hosts.install.apply import keep_form
 from hookline.hosts.install.entries import config_path, user_path
 from hookline.hosts.install.survey import Binary, lab
 from hookline.hosts.prove.model import ModelTurn, ScriptedModel, serving
@@ -239,7 +240,7 @@ def _text(path: Path) -> str:
 
 def _edit(path: Path, edit: Callable[[str], str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(edit(_text(path)))
+    path.write_text(keep_form(_text(path), edit))
 
 
 def _put(path: str, text: str, key: tuple[str, ...], value: Any) -> str:
@@ -272,10 +273,13 @@ def _copy_one(source: Path, target: Path) -> None:
 
 def _follow_hashes(path: Path, moved: dict[str, str]) -> None:
     """The trust in hooks is bound to where they lie: in the copy they lie elsewhere. The hashes stay as they are."""
-    text = _text(path)
-    for key, value in _table(toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))).items():
-        for before, after in moved.items():
-            if key.startswith(before):
-                text = toml_edit.set_value(text, ("hooks", "state", after + key.removeprefix(before)), value)
-    if text:
-        path.write_text(text)
+
+    def edited(text: str) -> str:
+        for key, value in _table(toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))).items():
+            for before, after in moved.items():
+                if key.startswith(before):
+                    text = toml_edit.set_value(text, ("hooks", "state", after + key.removeprefix(before)), value)
+        return text
+
+    if path.exists():
+        _edit(path, edited)
