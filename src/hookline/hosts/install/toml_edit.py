@@ -122,20 +122,15 @@ def _ways_to_set(text: str, wanted: dict[str, Any], path: Path, value: Any) -> I
     for one in found:
         if one.kind == "value" and one.path == path[: len(one.path)]:
             yield text[: one.value] + literal(lookup(wanted, one.path)) + text[one.code :]
-    tables = [one for one in found if one.kind == "table" and one.path == path[: len(one.path)]]
-    last = f"{_dotted(path[-1:])} = {literal(value)}\n"
-    for table in tables:
-        if table.path == path[:-1]:
-            end = _end_of_table(text, table)
-            yield text[:end] + last + text[end:]
-    yield _append(text, f"[{_dotted(path[:-1])}]\n{last}")
-    for table in sorted(tables, key=lambda one: -len(one.path)):
-        rest = f"{_dotted(path[len(table.path) :])} = {literal(value)}\n"
-        end = _end_of_table(text, table)
-        yield text[:end] + rest + text[end:]
-    first = next((one for one in found if one.kind != "value"), None)
-    end = max((one.end for one in found if first is None or one.start < first.start), default=0)
-    yield f"{text[:end]}{_dotted(path)} = {literal(value)}\n{text[end:]}"
+    heads = [one for one in found if one.kind != "value"]
+    tables = [one for one in heads if one.kind == "table" and one.path == path[: len(one.path)]]
+    top = max((one.end for one in found if not heads or one.start < heads[0].start), default=0)
+    places = [*((one.path, _end_of_table(text, one)) for one in tables), ((), top)]
+    places.sort(key=lambda place: -len(place[0]))
+    lines = [(table, end, f"{_dotted(path[len(table) :])} = {literal(value)}\n") for table, end in places]
+    yield from (text[:end] + line + text[end:] for table, end, line in lines if table == path[:-1])
+    yield _append(text, f"[{_dotted(path[:-1])}]\n{_dotted(path[-1:])} = {literal(value)}\n")
+    yield from (text[:end] + line + text[end:] for _, end, line in lines)
 
 
 def _ways_to_remove(text: str, wanted: dict[str, Any], path: Path) -> Iterator[str]:
