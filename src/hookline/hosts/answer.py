@@ -42,18 +42,15 @@ class Codec(Protocol[P_contra, A_co]):
 
     def decode(self, payload: P_contra, /) -> Event:
         """What a payload asks about; raises a `HooklineError` if that cannot be told."""
-        ...
 
     def encode(self, reply: Reply, event: Event, /) -> A_co:
         """A reply in the host's words; raises a `HooklineError` if it has none for it."""
-        ...
 
     def refuse(self, problem: BaseException, payload: P_contra, event: Event | None, /) -> A_co:
         """The answer that keeps a gate shut; `event` is missing when it could not be read.
 
         Where nothing can be kept shut it may raise, for hosts that report a failed hook themselves.
         """
-        ...
 
 
 async def answer(hooks: FiresAsync, payload: P, host: Codec[P, A]) -> A:

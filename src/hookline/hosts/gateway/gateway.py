@@ -60,9 +60,7 @@ class Upstream(Protocol):
     """A server that can be reached; `receive` goes on until it is gone, `close` says how it ended."""
 
     async def send(self, message: Message) -> None: ...
-
     def receive(self) -> AsyncIterator[Message]: ...
-
     async def close(self) -> str: ...
 
 

@@ -42,7 +42,6 @@ class Enforcement(NamedTuple):
     reason: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """As JSON says it."""
         return {**self._asdict(), "status": str(self.status)}
 
 

@@ -120,7 +120,6 @@ class HostRow(NamedTuple):
         return self.proof is not None and self.proof.holds and self.proof.version == self.version
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON says it."""
         return {
             "host": self.host.name,
             "title": self.host.title,

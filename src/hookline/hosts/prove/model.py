@@ -114,7 +114,6 @@ class ScriptedModel:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
     def next(self, body: Body) -> tuple[ModelTurn, int]:

@@ -58,7 +58,6 @@ class ProofResult(NamedTuple):
         return bool(self.findings) and all(finding.good for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON says it."""
         findings = [finding._asdict() for finding in self.findings]
         return {"host": self.host.name, "version": self.version, "holds": self.holds,
                 "seconds": round(self.seconds, 1), "findings": findings}  # fmt: skip
