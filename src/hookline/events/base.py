@@ -112,10 +112,7 @@ _FREEZE_FIELD = """
 
 
 def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
-    """What freezes the fields of a class that may hold a dict or a list; made once for each.
-
-    It is written out, since asking for a field by its name is slow.
-    """
+    """What freezes the fields that may hold a dict or a list; written out, as asking for one by its name is slow."""
     simple = {str, int, float, bool, datetime, NoneType}
     kinds = {field.name: get_args(field.type) or (field.type,) for field in msgspec.structs.fields(cls)}
     lines = [_FREEZE_FIELD.format(name=name) for name, kind in kinds.items() if not set(kind) <= simple]

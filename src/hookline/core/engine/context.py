@@ -86,17 +86,14 @@ class HookScope(Protocol):
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A hook in its set, with what can be known before it runs.
-
-    `call` is the function of a plain hook, which needs no runner; `waits` says whether it may ever have to wait.
-    """
+    """A hook in its set, with what can be known before it runs."""
 
     hook: Hook
     scope: HookScope
     limit: float
-    call: Callable[..., Any] | None = None
+    call: Callable[..., Any] | None = None  # the function of a plain hook, which needs no runner
     wants_context: bool = False
-    waits: bool = True
+    waits: bool = True  # whether it may ever have to
 
 
 def bind(hook: Hook, scope: HookScope) -> Binding:

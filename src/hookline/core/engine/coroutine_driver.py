@@ -89,7 +89,6 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:
-    """One step, taken by `send` or `throw`."""
     try:
         said: Any = resume(value)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows

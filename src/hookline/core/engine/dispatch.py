@@ -148,10 +148,7 @@ class Dispatcher:
         return verdict
 
     async def _sequential(self, run: EventRun, outcomes: list[Outcome], *, run_all: bool) -> list[Outcome]:
-        """One after another, each seeing the input as rewritten so far.
-
-        A deny or a stop ends it, unless all are to run.
-        """
+        """One after another, on the input as rewritten so far; a deny or a stop ends it, unless all are to run."""
         event, rewriter = run.event, -1
         for position in range(len(outcomes), len(run.chosen)):
             hook = run.chosen[position]
@@ -248,10 +245,7 @@ class Dispatcher:
         return (self.scope.clock() - (ctx.started or 0.0)) * 1000
 
     def _detach(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
-        """Let a hook go on by itself; its late outcome is collected by `pending()` and `drain()`.
-
-        What else `reply` says counts now.
-        """
+        """Let a hook go on by itself: its late outcome is collected later, and what else `reply` says counts now."""
         self.background.start(self._late_outcome(ctx, spec, reply), self.scope.on_late)
         now = msgspec.structs.replace(reply or NOTHING, background=False, background_timeout=None, later=None)
         said = NOTHING if now == NOTHING else now

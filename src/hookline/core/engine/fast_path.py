@@ -45,14 +45,11 @@ _DENY = Decision.DENY  # looking a member up in its enum takes as long as the ho
 
 
 class FastPaths:
-    """The fast paths found so far, by kind of event; what has none goes to `otherwise`. A changed set starts over.
-
-    `unheard` are the kinds that no hook is for and no observer hears of.
-    """
+    """The fast paths found so far, by kind of event; what has none goes to `otherwise`. A changed set starts over."""
 
     def __init__(self, dispatcher: Dispatcher, otherwise: Fire) -> None:
         self.of: dict[type[Event], Fire] = {}
-        self.unheard: set[type[Event]] = set()
+        self.unheard: set[type[Event]] = set()  # those that no hook is for and no observer hears of
         self._dispatcher = dispatcher
         self._otherwise = otherwise
         self._subjects: dict[type[Event], dict[str | None, Fire]] = {}

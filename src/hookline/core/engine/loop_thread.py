@@ -94,7 +94,6 @@ class _Call:
         self.task.add_done_callback(lambda _: self._ended.release())
 
     def wait(self) -> None:
-        """Return once it is done."""
         if self.task is None or not self.task.done():
             self._ended.acquire()
 
@@ -107,10 +106,7 @@ class _Call:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop as this platform has them, which is not closed because nothing refers to it any more.
-
-    A forked child would take it away from its parent: they share the selector.
-    """
+    """A loop that is not closed with its last reference: a child that forked would close its parent's selector."""
     plain = asyncio.new_event_loop()
     plain.close()
     kept: type[Any] = type("KeptLoop", (type(plain),), {"__del__": lambda self: None})

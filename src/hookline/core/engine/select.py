@@ -32,15 +32,12 @@ class HookIndex(msgspec.Struct, frozen=True):
 
     hooks: tuple[Hook, ...] = ()
     rows: Mapping[type[Event], EventHooks] = MappingProxyType({})
-    project_dir: str = ""
+    project_dir: str = ""  # where conditions on paths are read from
     home: str = ""
 
 
 def index(hooks: Iterable[Hook], project_dir: str = "", home: str = "") -> HookIndex:
-    """Sort hooks for selection: higher priority first, equal ones in the order given.
-
-    Conditions on paths are read from `project_dir` and `home`.
-    """
+    """Sort hooks for selection: higher priority first, equal ones in the order given."""
     ordered = tuple(sorted(hooks, key=lambda hook: -hook.priority))
     by_event: dict[type[Event], list[Hook]] = {}
     for hook in ordered:

@@ -126,10 +126,7 @@ _SIGNS = {Status.OK: "✓", Status.SKIPPED: "·", Status.BACKGROUND: "…"}
 
 
 def _explained(verdict: Verdict, width: int) -> str:
-    """The headline in full, a line or more for each hook, then what the verdict brings with it.
-
-    Whatever others wrote goes on behind a bar or in its own column, so that no line of theirs looks like one of these.
-    """
+    """The headline, hooks and effects; others' words stand behind a bar or in a column, not to look like our lines."""
     longest = max((len(outcome.hook) for outcome in verdict.outcomes), default=0)
     deciders = (verdict.decided_by or "").split(", ")
     text = _folded(_heading(verdict), width, "  │ ")
@@ -140,7 +137,6 @@ def _explained(verdict: Verdict, width: int) -> str:
 
 
 def _heading(verdict: Verdict) -> str:
-    """The event, the decision, who decided and why."""
     event, word = verdict.event, verdict.word
     about = f"{event.event_name}({one_line(event.subject)})" if event.subject else event.event_name
     how = " (no hook applies)" if word == "PASS" and not verdict.outcomes else ""
@@ -434,11 +430,8 @@ def _identity(value: Any) -> str:
 
 
 def silent_outcomes(event: Event, reply: Reply, chosen: Sequence[Hook], marks: Sequence[float]) -> tuple[Outcome, ...]:
-    """The outcomes of hooks that answered at once: all but the last with nothing, and the rest, if any, skipped.
-
-    `marks` has the time before the first answer and after each.
-    """
-    answered = len(marks) - 1
+    """The outcomes of hooks that answered at once: all but the last with nothing, and the rest, if any, skipped."""
+    answered = len(marks) - 1  # the first is the time before them
     made = []
     for position, hook in enumerate(chosen):
         said = reply if position == answered - 1 else NOTHING

@@ -56,10 +56,7 @@ def _sdk_callback(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SdkContext(dict[str, Any]):
-    """The SDK's context: a mapping with `signal`, which is set when the answer is no longer wanted.
-
-    Its attributes are those of the hook's context.
-    """
+    """The SDK's context: a mapping with `signal`, set when the answer is unwanted, and the attributes of ours."""
 
     def __init__(self, ctx: Any) -> None:
         super().__init__(signal=ctx.cancelled)
@@ -345,10 +342,7 @@ def is_group(thing: object) -> bool:
 
 
 def hooks_of_event(events: tuple[Any, ...], entry: Any, **options: Any) -> list[Hook]:
-    """The hooks of one entry for events: a function, an action, a group with a matcher, or a list of these.
-
-    Without events, each function names its own.
-    """
+    """The hooks of one entry for events (none: each names its own): a function, an action, a group, or a list."""
     if isinstance(entry, (list, tuple)):
         return [hook for item in entry for hook in hooks_of_event(events, item, **options)]
     if isinstance(entry, Hook):

@@ -109,7 +109,6 @@ class Writes(msgspec.Struct, frozen=True):
 
 
 def _links(command: SimpleCommand, folders: list[str]) -> dict[str, str]:
-    """The symbolic links that a command makes, and where each leads."""
     words = arguments(command) if command.name == "ln" else None
     if words is None or len(words.given) != 2 or not words.has(r"-[a-zA-Z]*s[a-zA-Z]*|--symbolic"):
         return {}

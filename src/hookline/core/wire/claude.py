@@ -131,10 +131,7 @@ _NOTHING_MORE = EventFields()
 
 
 def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
-    """The reply as the object a hook would have printed; saying nothing is `{}`.
-
-    What an event has no words for is refused, never left out.
-    """
+    """The reply as the object a hook would have printed; what an event has no words for is refused, never left out."""
     name = event_name(event)
     if reply.background:
         timeout = reply.background_timeout

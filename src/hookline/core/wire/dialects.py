@@ -112,25 +112,18 @@ def _decode_message_reply(data: Data, event: Event | str) -> Reply:
 
 
 def _read_block(output: Any) -> None:
-    """A block is a refusal of this one thing, also with `continue: false`; with both reasons it stops the agent, too.
-
-    `permissionDecision` may say that it is a milder refusal: a person has to be asked.
-    """
+    """A block refuses this one thing, also with `continue: false`; with both reasons it stops the agent, too."""
     stops = output.reason and output.stop_reason is not UNSET
     if not output.reason:
         output.reason = output.stop_reason
     if output.continue_ is False and not stops:
         output.continue_ = UNSET
-    if getattr(output.hook_specific_output, "permissionDecision", None) in ("ask", "defer"):
+    if getattr(output.hook_specific_output, "permissionDecision", None) in ("ask", "defer"):  # a milder refusal
         output.decision = UNSET
 
 
 def _encode_message_reply(reply: Reply, event: Event | str) -> bytes:
-    """The line names the tool call that `event` is about.
-
-    A host that knows no more than the seed's words must not run what it may not run: whatever is not let through on a
-    gate has `continue: false` and `decision: "block"`.
-    """
+    """What is not let through on a gate is blocked with `continue: false`: a host may know no more words than these."""
     name = claude.event_name(event)
     body = claude.reply_object(reply, name)
     refused = spec_of(name).gate and reply.decision > Decision.ALLOW

@@ -156,7 +156,6 @@ def _in_words(text: str, place: str, event_name: str) -> str:
 
 
 def _choices(place: str, event_name: str) -> tuple[str, ...]:
-    """What may be written at this place."""
     field = place.rpartition(".")[2]
     own = field != CHOICE and bool(event_name) and field in fields_of(event_name)
     return _TOP.get(place) or (get_args(type_of(event_name, field)) if own else ("allow", "deny"))
@@ -212,7 +211,6 @@ def reply_of(output: Any, event_name: str) -> Reply:
 
 
 def _plain(output: Any, event_name: str) -> Said:
-    """The fields every event knows."""
     said: Said = {}
     if output.decision is not UNSET:
         spec = spec_of(event_name)
@@ -256,7 +254,6 @@ def _decide(said: Said, decision: Decision, reason: Any) -> None:
 
 
 def _read(said: Said, name: str, value: Any, output: Any, body: Any) -> None:
-    """One field of the event's own part."""
     if name == DECISION:
         reason = body.permissionDecisionReason
         _decide(said, DECISIONS[value], output.reason if reason is UNSET else reason)

@@ -144,7 +144,6 @@ def _body(said: dict[str, Any], event_name: str) -> Any:
 
 
 def _to_wire_keys(given: Mapping[Any, Any], spellings: Spellings, where: str) -> dict[str, Any]:
-    """The mapping under the wire's own keys."""
     out: dict[str, Any] = {}
     for key, value in given.items():
         name = spellings.get(key) if isinstance(key, str) else None
