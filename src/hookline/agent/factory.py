@@ -13,14 +13,7 @@ import msgspec
 from msgspec import structs
 
 from hookline.agent import Agent
-from hookline.agent.context.definitions import (
-    BUILT_IN_AGENTS,
-    AgentDefinition,
-    Skill,
-    find_agents,
-    find_skills,
-    read_agents,
-)
+from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition, Skill, find_agents, find_skills
 from hookline.agent.hook_messages import TEXTS
 from hookline.agent.models import Model, choose
 from hookline.agent.models.base import DEFAULT_MAX_TOKENS, has_price
@@ -376,7 +369,7 @@ def definitions(options: RunOptions, cwd: str, hooks: Hooks) -> tuple[dict[str, 
 
 def add_agents(table: Mapping[str, Any], hooks: Hooks) -> dict[str, AgentDefinition]:
     """Agents described by a host or a flag; hooks in the description hold while that agent runs."""
-    found = read_agents(table)
+    found = {name: AgentDefinition.read(name, entry) for name, entry in table.items() if isinstance(entry, dict)}
     for name, agent in found.items():
         if agent.hooks:
             source = SettingsSource(kind="agent", label=f"--agents: {name}", owner=name)

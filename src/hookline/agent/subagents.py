@@ -21,8 +21,7 @@ from hookline.agent import hook_messages
 from hookline.agent.context.definitions import BUILT_IN_AGENTS, AgentDefinition
 from hookline.agent.context.prompts import use_skill
 from hookline.agent.messages import Assistant, TurnEnd, User
-from hookline.agent.models.base import ModelRequest
-from hookline.agent.models.choose import resolve
+from hookline.agent.models import ModelRequest, resolve
 from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.session import Conversation
 from hookline.agent.session.transcript import Transcript, subagent_path

@@ -14,8 +14,8 @@ from hookline.agent.agent import Agent
 from hookline.agent.context.definitions import Skill
 from hookline.agent.factory import RunOptions, make
 from hookline.agent.messages import Assistant, Usage
+from hookline.agent.models import choose, resolve
 from hookline.agent.models.base import PRICES, cost_of, has_price
-from hookline.agent.models.choose import choose, resolve
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.session.transcript import read_transcript
 from hookline.agent.stream_json.output import refuse

@@ -39,6 +39,23 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     path: str = ""
     instructed: bool = True  # whether it is told what CLAUDE.md says
 
+    @classmethod
+    def read(cls, name: str, entry: Mapping[str, Any], path: str = "") -> "AgentDefinition":
+        """The agent that a file's header, a flag or a host describes, as far as it makes sense."""
+        hooks, turns = entry.get("hooks"), entry.get("maxTurns")
+        return cls(
+            name=name,
+            description=str(entry.get("description") or ""),
+            prompt=str(entry.get("prompt") or ""),
+            tools=_names(entry.get("tools")),
+            disallowed=_names(entry.get("disallowedTools") or entry.get("disallowed-tools")) or (),
+            model=str(entry.get("model") or ""),
+            max_turns=turns if isinstance(turns, int) else None,
+            background=entry["background"] if isinstance(entry.get("background"), bool) else None,
+            hooks=hooks if isinstance(hooks, dict) else {},
+            path=path,
+        )
+
     def allowed(self, tools: Mapping[str, T]) -> dict[str, T]:
         """Those of some tools that this kind of agent may use."""
         wanted = tools if self.tools is None else self.tools
@@ -105,15 +122,10 @@ def find_agents(folders: Iterable[Path], prefix: str = "") -> dict[str, AgentDef
         for path in sorted((folder / "agents").rglob("*.md")):
             text = read_markdown(path)
             name = prefix + str(text.header.get("name") or path.stem)
-            agent = _agent(name, {**text.header, "prompt": text.body.strip()}, str(path))
+            agent = AgentDefinition.read(name, {**text.header, "prompt": text.body.strip()}, str(path))
             unread = any(problem.severity == "error" for problem in text.problems) and "tools" not in text.header
             found[name] = structs.replace(agent, tools=()) if unread else agent  # its limits may be what was unreadable
     return found
-
-
-def read_agents(table: Mapping[str, Any]) -> dict[str, AgentDefinition]:
-    """The agents of `--agents` or of a host's `initialize`."""
-    return {name: _agent(name, entry) for name, entry in table.items() if isinstance(entry, dict)}
 
 
 def find_skills(folders: Iterable[tuple[Path, str]], prefix: str = "") -> dict[str, Skill]:
@@ -150,22 +162,6 @@ def _rules(given: Any) -> tuple[str, ...]:
     """Rules such as `Bash(rm *), WebFetch`, as a list or as one text."""
     texts = [given] if isinstance(given, str) else given if isinstance(given, list) else []
     return tuple(rule for text in texts if isinstance(text, str) for rule in split_rules(text))
-
-
-def _agent(name: str, entry: Mapping[str, Any], path: str = "") -> AgentDefinition:
-    hooks, turns = entry.get("hooks"), entry.get("maxTurns")
-    return AgentDefinition(
-        name=name,
-        description=str(entry.get("description") or ""),
-        prompt=str(entry.get("prompt") or ""),
-        tools=_names(entry.get("tools")),
-        disallowed=_names(entry.get("disallowedTools") or entry.get("disallowed-tools")) or (),
-        model=str(entry.get("model") or ""),
-        max_turns=turns if isinstance(turns, int) else None,
-        background=entry["background"] if isinstance(entry.get("background"), bool) else None,
-        hooks=hooks if isinstance(hooks, dict) else {},
-        path=path,
-    )
 
 
 def _names(given: Any) -> tuple[str, ...] | None:
