@@ -254,10 +254,7 @@ class AgentToolHost(ToolHost):
         await self._conversation.fire(events.WorktreeRemove, worktree_path=path)
 
     async def cwd_changed(self, old: str, new: str) -> None:
-        """CwdChanged: hooks may say what to watch from now on."""
-        verdict = await self._conversation.fire(events.CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
-        if verdict.reply.specific is not None:
-            self._conversation.session.watch(verdict.reply.specific.watch_paths)
+        await self._conversation.fire(events.CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
 
     async def task_block_reason(self, kind: type[events.TaskCreated | events.TaskCompleted], task: Task) -> str | None:
         """TaskCreated, TaskCompleted: a block refuses the step and says why."""

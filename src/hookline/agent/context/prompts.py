@@ -68,8 +68,6 @@ async def submit(
 def _judged(conversation: Conversation, verdict: Verdict, prompt: str) -> TurnEnd | None:
     """What hooks leave of a prompt: a block erases it, a stop leaves it unanswered (FACTS.md §3)."""
     more = verdict.reply.specific
-    if more is not None and more.session_title:
-        conversation.session.output.system("session_title_changed", title=more.session_title)
     if verdict.decision is Decision.DENY:
         shown = not (more is not None and more.suppress_original_prompt)
         text = f"{verdict.event.event_name} operation blocked by hook:\n{hook_messages.reason_of(verdict)}"

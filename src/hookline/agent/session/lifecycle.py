@@ -168,11 +168,6 @@ async def fire_session_start(conversation: Conversation, source: str, **about: A
     heard = "\n".join(message.text for message in conversation.messages if isinstance(message, Reminder))
     fresh = tuple(text for text in verdict.context if text not in heard)
     conversation.remind_of_context(structs.replace(verdict, reply=structs.replace(verdict.reply, context=fresh)))
-    more = verdict.reply.specific
-    if more is not None:
-        if more.session_title:
-            conversation.session.output.system("session_title_changed", title=more.session_title)
-        conversation.session.watch(more.watch_paths)
     return verdict
 
 
@@ -245,6 +240,4 @@ class FileWatcher:
                 before, self._seen[path] = self._seen[path], now
                 if now != before:
                     what = "add" if before is None else "unlink" if now is None else "change"
-                    verdict = await self._conversation.fire(FileChanged, file_path=path, event=what)
-                    if verdict.reply.specific is not None:
-                        self.add(verdict.reply.specific.watch_paths)
+                    await self._conversation.fire(FileChanged, file_path=path, event=what)

@@ -264,7 +264,7 @@ class Conversation:
         return self.session.tools if self.tools is None else self.tools
 
     async def fire(self, kind: type[Event], **fields: Any) -> Verdict:
-        """Send an event through the hooks, who and where filled in, and tell the user what they have to say."""
+        """Send an event through the hooks, who and where filled in: the user hears what they say, files are watched."""
         session, carried = self.session, spec_of(kind).carries
         path = self.main_transcript or (self.transcript.path if self.transcript else "")
         base: dict[str, Any] = {
@@ -288,6 +288,11 @@ class Conversation:
         for outcome in verdict.failures:
             text = f"{name} hook `{outcome.hook}` gave no verdict: {outcome.error}"
             session.output.inform(text, level="warning", tag="hook_no_verdict")
+        more = verdict.reply.specific
+        if more is not None and more.session_title:
+            session.output.system("session_title_changed", title=more.session_title)
+        if more is not None and more.watch_paths:
+            session.watch(more.watch_paths)
         return verdict
 
     async def notify(self, message: str, kind: str) -> None:
