@@ -94,7 +94,6 @@ class ForkServer:
             self.handle(word, rest)
 
     def handle(self, word: bytes, rest: bytes) -> None:
-        """It has said something."""
         if word == b"ready":
             self.stamps = Stamps.take(map(os.fsdecode, rest.split(b"\0")), self.began)
             self._settle()
@@ -124,7 +123,6 @@ class ForkServer:
             self.answered.set_result(self.ready)
 
     def kill(self) -> None:
-        """End it at once."""
         if not self.ended.done():
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGKILL)
@@ -225,13 +223,11 @@ class Stamps:
 
     @classmethod
     def take(cls, paths: Iterable[str], since: float) -> Stamps:
-        """The state of files now."""
         stamps = {path: stamp(path) for path in paths}
         contents = {path: digest(path) for path, found in stamps.items() if recent(found, since)}
         return cls(stamps, contents, usable=not any(changed_after(found, since) for found in stamps.values()))
 
     def fresh(self) -> bool:
-        """Whether every file is as it was."""
         if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):
             return False
         now = time.time()

@@ -1,4 +1,4 @@
-"""The event loop of a command: made when it is needed, or ahead; lines read for it, and how a process ended.
+"""What an event loop is told of: lines of a descriptor, and how a process ended.
 
 Nothing but the standard library: the service uses it, too.
 """
@@ -11,25 +11,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-_ahead: dict[int, asyncio.AbstractEventLoop] = {}
-"""By process: a fork must not use its parent's."""
-
-
-def prepare() -> None:
-    """Make the loop of this process's next `run` now, unless it is there."""
-    if os.getpid() not in _ahead:
-        _ahead[os.getpid()] = asyncio.new_event_loop()
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
-    with asyncio.Runner(loop_factory=lambda: _ahead.pop(os.getpid(), None) or asyncio.new_event_loop()) as runner:
-        return runner.run(work)
 
 
 async def read_lines(source: int, longest: int) -> AsyncIterator[bytes]:

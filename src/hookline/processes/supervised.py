@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NoReturn
 
+from msgspec import Struct, field
+
 from hookline.processes.watch import ChildExit, SharedDeadline, Watched, Work, is_terminal
 
 __all__ = ["ChildExit", "Lines", "SharedDeadline", "supervise"]
@@ -35,29 +37,23 @@ def supervise(work: Callable[[], int], lost: Callable[[ChildExit], int], program
     return lost(death) if child.code is None else child.code
 
 
-class Lines:
+class Lines(Struct):
     """Lines that a child answers, one after the other.
 
     A line whose child died, or did not answer when it was `due`, is answered by `refuse`, the next one by a fresh
     child. A line longer than `longest` bytes is cut one byte above that, so that its reader knows.
     """
 
-    def __init__(
-        self,
-        work: Work,
-        refuse: Callable[[bytes, ChildExit], bytes],
-        program: str,
-        *,
-        source: int,
-        longest: int,
-        due: SharedDeadline,
-    ) -> None:
-        self._work, self._refuse, self._program, self._due = work, refuse, program, due
-        self._source, self._longest = source, longest
-        self._read = bytearray()
-        self._ended = False
-        self._worst = 0
-        self._child: Watched | None = None
+    work: Work
+    refuse: Callable[[bytes, ChildExit], bytes]
+    program: str
+    source: int
+    longest: int
+    due: SharedDeadline
+    _read: bytearray = field(default_factory=bytearray)
+    _ended: bool = False
+    _worst: int = 0
+    _child: Watched | None = None
 
     def answer_all(self, sink: BinaryIO) -> int:
         """Answer until the lines end; the child's exit code, or 1 if one died.
@@ -72,14 +68,14 @@ class Lines:
             return self._finish()
 
     def _fork(self) -> Watched:
-        self._due.within(None)
-        return Watched(self._work, self._program, self._due)
+        self.due.within(None)
+        return Watched(self.work, self.program, self.due)
 
     def _next(self) -> bytes | None:
         """The next line that holds something."""
         while True:
             code = None if self._child is None else self._child.code
-            if code == 0 or (code is not None and is_terminal(self._source)):
+            if code == 0 or (code is not None and is_terminal(self.source)):
                 return None  # the child has finished on purpose: no more answers are waited for
             line, newline, rest = self._read.partition(b"\n")
             if newline or (self._ended and line):
@@ -94,21 +90,21 @@ class Lines:
     def _listen(self) -> None:
         """Wait for more to answer, and hear meanwhile what the child has to say."""
         child = self._child
-        ready, _, _ = select.select([self._source, *(child.descriptors if child else ())], [], [])
+        ready, _, _ = select.select([self.source, *(child.descriptors if child else ())], [], [])
         if child is not None and not child.hear(ready) and child.code is None:
             self._reap_child(child)
-        if self._source in ready:
-            data = os.read(self._source, _CHUNK)
+        if self.source in ready:
+            data = os.read(self.source, _CHUNK)
             self._ended = not data
             self._read += data
             if b"\n" not in data:
-                del self._read[self._longest + 1 :]
+                del self._read[self.longest + 1 :]
 
     def _answer(self, line: bytes) -> bytes:
         child = self._child = self._child or self._fork()
         child.say(line)
         answer = child.next_line()
-        return self._refuse(line, self._reap_child(child)) if answer is None else answer
+        return self.refuse(line, self._reap_child(child)) if answer is None else answer
 
     def _reap_child(self, child: Watched) -> ChildExit:
         self._worst = 1

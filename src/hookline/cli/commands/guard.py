@@ -23,7 +23,6 @@ from hookline.errors import HooklineError
 from hookline.events import Event
 from hookline.guards import approvals, commands, paths, protect, secrets
 from hookline.hosts.answer import answer
-from hookline.processes.loop import run
 from hookline.processes.stdout import claim_stdout
 from hookline.replies import Decision, Reply
 
@@ -36,7 +35,7 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_GUARDS[args.guard](args))
-        return run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
+        return asyncio.run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
         print(why, file=sys.stderr)

@@ -59,7 +59,6 @@ class KeptProcess:
         return True
 
     def end(self) -> None:
-        """Have it end."""
         process, self.process = self.process, None
         if process is None:
             return

@@ -19,7 +19,6 @@ from typing import NoReturn
 
 from hookline.core import template
 from hookline.core.files import in_fleet
-from hookline.processes import loop
 from hookline.processes.service import client, event_process, frames
 
 QUIET = 0.05
@@ -188,7 +187,6 @@ class Spare:
             if template.is_waiting(self.worker.requests, SETTLE):
                 break
             rehearse(self.run, words)  # writes to its memory now, so that the event finds it copied already
-            loop.prepare()
         gc.freeze()  # what rehearsals have left is not looked through while a client waits
         gc.enable()
 
@@ -267,7 +265,6 @@ def _forget() -> None:
     os.chdir("/")
     tempfile.tempdir = None
     redirect_to_devnull()
-    loop.prepare()
 
 
 def redirect_to_devnull() -> None:
