@@ -21,9 +21,8 @@ from hookline.core.hooks import Hook, make_hook
 from hookline.core.shell import SimpleCommand, parse_line
 from hookline.core.shell.programs.table import ParsedOptions, Program, known, program
 from hookline.core.shell.targets import join, placed
-from hookline.errors import HookError
 from hookline.events import PreToolUse
-from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, answer_to_doubts, shell_lines
+from hookline.guards.commands import PRIORITY, SHELL_TOOLS, Undecided, answer_to_doubts, at_least_one, shell_lines
 from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.paths import line_folder
 from hookline.guards.permissions.readonly_commands import GitConfig, read_git_config
@@ -71,9 +70,7 @@ def protect(
     `git push` without a branch is judged by what is checked out. MCP tools that push or commit are judged by their
     `branch`.
     """
-    wanted = (branches,) if isinstance(branches, str) else tuple(branches)
-    if not wanted or not all(wanted):
-        raise HookError("give at least one branch to protect, such as `main`")
+    wanted = at_least_one(branches, "branch to protect, such as `main`")
 
     def by_tool(given: Mapping[str, Any]) -> str:
         branch = given.get("branch")

@@ -93,9 +93,7 @@ SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
 """The tools that run shell lines, and every MCP tool: what it is given is looked at, not what it is called."""
 PRIORITY = 100
 _TEXT = names("text")
-_SHELL = re.compile(
-    "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)"
-)
+_SHELL = re.compile(f"{SHELL_TOOLS}(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)")
 _NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})  # tools whose `command` is not a shell line
 
 
@@ -115,7 +113,7 @@ def block(
     """
     labels = patterns if isinstance(patterns, Mapping) else {}
     known = [msgspec.structs.replace(pattern_of(text), label=labels.get(text, ""))
-             for text in _some(patterns, "pattern")]  # fmt: skip
+             for text in at_least_one(patterns, "non-empty pattern")]  # fmt: skip
     policy = Policy(None, block=tuple(each.text for each in known), block_guard=name)
     doubted = answer_to_doubts(undecided)
 
@@ -142,7 +140,7 @@ def only(
 
     A line that also writes to a file by redirection is refused: no pattern says anything about that.
     """
-    rules = [pattern_of(text).rule for text in _some(patterns, "pattern")]
+    rules = [pattern_of(text).rule for text in at_least_one(patterns, "non-empty pattern")]
     listed = ", ".join(f"`{rule.pattern}`" for rule in rules)
     doubted = answer_to_doubts(undecided)
 
@@ -168,7 +166,7 @@ def containing(texts: Iterable[str], *, match: str = SHELL_TOOLS, name: str = "c
     Looked for in the line as it is written, with white space and quotes taken out of the way, and in each of its
     commands. A text that the line only builds when it runs is not found: for that there is `block`.
     """
-    words = _some(texts, "text")
+    words = at_least_one(texts, "non-empty text")
 
     def judge_line(line: Line) -> Reply | None:
         seen = list(_spellings(line.text))
@@ -269,15 +267,16 @@ def _doubted(answer: Doubted, line: str, doubts: Iterable[str]) -> Reply | None:
     return answer(f"cannot tell what `{line[:200]}` would run: {told}") if told else None
 
 
-def answer_to_doubts(undecided: str) -> Doubted:
+def answer_to_doubts(undecided: str, option: str = "undecided") -> Doubted:
     """What is answered where it cannot be told: `ask` or `deny`, and nothing else."""
     if undecided not in ("ask", "deny"):
-        raise HookError(f"undecided must be `ask` or `deny`, got `{undecided}`")
+        raise HookError(f"{option} must be `ask` or `deny`, got `{undecided}`")
     return ask if undecided == "ask" else deny
 
 
-def _some(texts: Iterable[str], what: str) -> tuple[str, ...]:
+def at_least_one(texts: Iterable[str], what: str) -> tuple[str, ...]:
+    """What a guard was given, one text or several; none, or an empty one, is refused."""
     words = (texts,) if isinstance(texts, str) else tuple(texts)
     if not all(words) or not words:
-        raise HookError(f"give at least one non-empty {what}")
+        raise HookError(f"give at least one {what}")
     return words

@@ -23,16 +23,15 @@ from hookline.core.hooks import Hook, make_hook
 from hookline.core.interpreter import PACKAGES, off_switch
 from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line, writes
-from hookline.errors import HookError
 from hookline.events import PreToolUse
 from hookline.guards import sandboxing
-from hookline.guards.commands import PRIORITY, Undecided, shell_lines
+from hookline.guards.commands import PRIORITY, Undecided, answer_to_doubts, shell_lines
 from hookline.guards.off_loop import judge_lines
 from hookline.guards.paths import line_folder, paths_of, seems_to_read
 from hookline.guards.permissions import file_access
 from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, matches, places_of
 from hookline.guards.permissions.readonly_commands import WorkingFolders
-from hookline.replies import Reply, ask, deny
+from hookline.replies import Reply
 
 _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _COPIES = frozenset({"cp", "mv", "rsync", "install", "ln"})
@@ -52,10 +51,8 @@ def own_files(
     Hookline and its state, folders of PATH in the project, and `also`. A user who answers yes allows the one call.
     With `held` another guard has shell lines confined where that can be; there the kernel refuses what goes by name.
     """
-    if answer not in ("ask", "deny"):
-        raise HookError(f"answer must be `ask` or `deny`, got `{answer}`")
     kept = tuple(os.path.realpath(os.path.expanduser(str(one))) for one in also)
-    reply = ask if answer == "ask" else deny
+    reply = answer_to_doubts(answer, "answer")
 
     def says(found: str) -> Reply | None:
         return reply(f"{found}; it can switch guards off") if found else None

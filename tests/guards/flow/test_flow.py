@@ -7,7 +7,7 @@ import pytest
 
 from hookline.errors import ConfigError
 from hookline.guards.flow import flow
-from hookline.guards.flow.config import FlowConfig, read_config
+from hookline.guards.flow.config import FlowConfig, make_config
 from hookline.guards.flow.words import is_effect, languages, verbs_of
 from tests.guards.flow.agent import Agent
 
@@ -280,7 +280,7 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "flow.toml"
     file.write_text('[flow]\nstrict = true\n[flow.tools.x]\nto = ["a"]\n')
 
-    assert read_config(file).tools["x"].to == ["a"]
+    assert make_config({}, file).tools["x"].to == ["a"]
     with pytest.raises(ConfigError, match="strickt"):
         flow(strickt=True)
     with pytest.raises(ConfigError, match="reads"):

@@ -25,7 +25,7 @@ from hookline.errors import extra
 from hookline.events import Event, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, UserPromptSubmit
 from hookline.events.base import thaw
 from hookline.guards.flow.coding import origin_of, secrets_in
-from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config, read_config
+from hookline.guards.flow.config import FlowConfig, FlowToolRule, is_document, make_config
 from hookline.guards.flow.rules import FlowJudge
 from hookline.guards.flow.store import FlowRow, FlowStore, Voucher, bounded, call_hash, store_path
 from hookline.guards.flow.values import addresses, flat, fold, key_of, kind_of, leaves
@@ -54,8 +54,7 @@ def flow(
     `intent`. What a session has seen is kept in a file of its own in `state` (default: the user's state folder), so
     that hooks may run as a process each; `state=False` keeps it in memory.
     """
-    config = make_config(settings) if file is None else read_config(file, **settings)
-    return declared(FlowHooks(config, state))
+    return declared(FlowHooks(make_config(settings, file), state))
 
 
 def flow_folder() -> Path:

@@ -144,18 +144,12 @@ def is_document(tool: str, arguments: Mapping[str, Any], *, text: bool = False) 
     return named or (not tool.startswith("mcp__") and tool in row("document_tools"))
 
 
-def read_config(file: str | Path, **given: Any) -> FlowConfig:
-    """The settings of a TOML file: its `[flow]` table, or the whole file."""
+def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> FlowConfig:
+    """The settings that are given, and those of a TOML file: its `[flow]` table, or the whole file."""
     try:
-        table = tomllib.loads(Path(file).read_text())
+        table = {} if file is None else tomllib.loads(Path(file).read_text())
+        return msgspec.convert({**table.get("flow", table), **given}, FlowConfig)
     except (OSError, tomllib.TOMLDecodeError) as problem:
         raise ConfigError(str(file), f"cannot be read: {problem}") from None
-    return make_config({**table.get("flow", table), **given}, str(file))
-
-
-def make_config(table: Mapping[str, Any], where: str = "flow") -> FlowConfig:
-    """Settings from a table; what is wrong with it is a `ConfigError`."""
-    try:
-        return msgspec.convert(dict(table), FlowConfig)
     except msgspec.ValidationError as problem:
-        raise ConfigError(where, f"{problem}; see the keys in docs/explanation/flow.md") from None
+        raise ConfigError(str(file or "flow"), f"{problem}; see the keys in docs/explanation/flow.md") from None
