@@ -99,8 +99,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         reasons = self.reasons + other.reasons if agree else stricter.reasons  # only of those who decided
         return Reply(decision=stricter.decision, reasons=reasons, **_joined(self, other, _PLAIN))
 
-    __ror__ = __or__
-    """`None | reply`: who says nothing changes nothing."""
+    __ror__ = __or__  # `None | reply`: who says nothing changes nothing
 
 
 def _joined(a: Any, b: Any, names: tuple[str, ...]) -> dict[str, Any]:

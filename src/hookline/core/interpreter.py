@@ -17,8 +17,7 @@ ISOLATED = ("-I", "-X", "utf8")
 HEEDED = ("PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__")
 """What CPython 3.11 to 3.13 heeds in spite of `-I`: it runs the `sitecustomize` of the environment that they name."""
 GATES = frozenset({"answer", "guard", "pipe", "mcp"})  # the commands whose answer decides whether a tool runs
-GIVEN: dict[str, str] = {}
-"""The environment that a gate was started with: for the server behind `hookline mcp`, which is not the gate."""
+GIVEN: dict[str, str] = {}  # what a gate was started with, for the server behind `hookline mcp`, which is not one
 PACKAGES: str = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The folder that holds this package."""
 LASTING = (

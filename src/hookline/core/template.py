@@ -17,12 +17,9 @@ import select
 import sys
 import time
 
-GONE = 71
-"""The exit code of a spare that found no owner; the template ends as well."""
-TAKEN = b"t"
-"""What a spare tells its template: it has taken a request. Other letters are the client's own."""
-MOST_LOST = 3
-"""Spares in a row that may end without a request."""
+GONE = 71  # the exit code of a spare that found no owner; the template ends as well
+TAKEN = b"t"  # what a spare tells its template: it has taken a request. Other letters are the client's own
+MOST_LOST = 3  # spares in a row that may end without a request
 
 
 def send(channel: _socket.socket, data: bytes, fds: list[int] | tuple[int, ...]) -> None:
@@ -98,8 +95,7 @@ class Run:
 class Template:
     """The process that forks. Subclasses say what a run is (`taken`) and what follows its end (`ended`)."""
 
-    quiet: float = 0.0
-    """Seconds after a request in which no process is forked ahead: the run wants the machine for itself."""
+    quiet: float = 0.0  # seconds after a request without a fork ahead: the run wants the machine for itself
 
     def __init__(self, requests: _socket.socket) -> None:
         self.requests = requests

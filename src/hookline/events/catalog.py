@@ -27,8 +27,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     gate: bool
     decisions: frozenset[str]  # the decisions a reply may carry
     fields: tuple[str, ...]  # the reply fields it understands, of those that not every event does
-    unsaid: frozenset[str] = frozenset()
-    """Those of them that its JSON has no word for: a command prints them as plain text."""
+    unsaid: frozenset[str] = frozenset()  # those that its JSON has no word for: a command prints them as text
     required: frozenset[str] = frozenset()  # those of them that its own part of the JSON must have
     decides: Literal["block", "permission", "request"] = "block"
     """How a decision is written: at the top, as a `permissionDecision`, or as a `decision` object of its own."""
@@ -41,8 +40,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = math.inf  # most seconds that a settings entry gets that names none: less where people wait
     env_file: bool = False  # whether a hook may export variables for later commands
     reported: bool = True  # whether single hooks are announced to an agent's host while they run
-    stops: bool = True
-    """Whether a hook that wants the agent to stop is heard there; where not, a judge that says no blocks instead."""
+    stops: bool = True  # whether a wish to stop the agent is heard; where not, a judge that says no blocks
     audited: bool = False  # whether it belongs in an audit log even if no hook asks for it
 
     @property

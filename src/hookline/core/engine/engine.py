@@ -59,16 +59,14 @@ class Engine:
         self.order = checked_order(order)
         self.mode = mode
         self.on_ask = on_ask
-        self.fallback: OnAsk | None = None
-        """Asked instead by a host, a framework or a gateway that has no way to ask a person."""
+        self.fallback: OnAsk | None = None  # asked by a host, framework or gateway that cannot ask a person
         self.timeout = timeout
         self.env = env
         self.grace = grace
         self.clock = clock
         self.on_late: Callable[[Outcome], Any] | None = None
         """Told of each late outcome as it comes, by a host that can wake its agent; `pending()` has it all the same."""
-        self.fast: dict[Any, Fire] = {}
-        """What takes an event of a kind through its hooks at once; what is not in here takes `fire`."""
+        self.fast: dict[Any, Fire] = {}  # what takes events of a kind through their hooks at once; others take `fire`
         self.unheard: Collection[type[Event]] = ()
         """Kinds of events that need not be made, or not be sent to an event loop: no hook or observer hears of them."""
         self._refresh: Callable[[], Any] | None = None

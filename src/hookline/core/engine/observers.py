@@ -45,8 +45,7 @@ class HookStarted(_AboutHook, frozen=True, kw_only=True):
     """A hook began to run."""
 
     status_message: str | None = None
-    limit: float = 0.0
-    """Seconds it may take."""
+    limit: float = 0.0  # seconds it may take
 
 
 class HookProgress(_AboutHook, frozen=True, kw_only=True):

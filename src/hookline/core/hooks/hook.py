@@ -176,8 +176,7 @@ def _parse(pattern: str) -> Matcher:
     return Matcher(pattern, _search(_regex(pattern)))
 
 
-_LONGEST = 1000
-"""Letters of a subject that a user's expression is tried on, since it may backtrack; tools have shorter names."""
+_LONGEST = 1000  # letters of a subject that an expression, which may backtrack, is tried on; names are shorter
 
 
 def _search(expression: re.Pattern[str]) -> Test:

@@ -45,13 +45,10 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     substitution: bool = False  # it runs inside `$(…)`, backticks or `<(…)`
     wraps: bool = False  # it runs another command, which is listed after it
     after: str = ""  # the operator before it: `&&` means that what stands before has succeeded
-    scope: tuple[int, ...] = ()
-    """The subshells and processes it runs in, outermost first: a `cd` counts in its own scope only."""
+    scope: tuple[int, ...] = ()  # its subshells and processes, outermost first: a `cd` counts in its own scope only
     loops: bool = False  # it may run several times, or not where it stands: a loop or a function came before
-    stdin: str | None = None
-    """What it reads from a here-document or a here-string, where the shell changes nothing in it."""
-    globs: tuple[int, ...] = ()
-    """Which words hold an unquoted `*`, `?` or `[`: the shell replaces them by the files there are."""
+    stdin: str | None = None  # what a here-document or here-string has for it, where the shell changes nothing in it
+    globs: tuple[int, ...] = ()  # words with an unquoted `*`, `?` or `[`: the shell replaces them by files' names
 
     @property
     def dynamic(self) -> bool:
@@ -75,10 +72,8 @@ class ShellLine(msgspec.Struct, frozen=True):
 
     commands: tuple[SimpleCommand, ...] = ()
     undecidable: tuple[str, ...] = ()  # why the list of commands may be incomplete, one sentence each
-    notes: tuple[str, ...] = ()
-    """What runs that is not a shell command: code in another language, a script file, another machine."""
-    code: tuple[str, ...] = ()
-    """Code in another language that the line carries or pipes in, and that may run any command."""
+    notes: tuple[str, ...] = ()  # what runs that is no shell command: other languages, a script, another machine
+    code: tuple[str, ...] = ()  # other languages that the line carries or pipes in, which may run any command
     evaluates: tuple[str, ...] = ()
     """Where the shell reads a text as an expression, which may run the commands in a subscript, one sentence each."""
 
