@@ -137,9 +137,10 @@ def install(
     if scope == "local" and not host.config.local:
         raise HooklineError(f"{host.title} has no settings of your own in a project; leave out `--until-exit`")
     named, starter, root = source, program(), (project or Path.cwd()).resolve()
-    shared = scope == "project" and host.name in SET_BY and not host.config.expands and source.in_project(root)
-    if shared:
-        source, starter = source.shared(root), shared_command()
+    can_share = scope == "project" and host.name in SET_BY and not host.config.expands
+    shared = source.shared(root) if can_share else None
+    if shared is not None:
+        source, starter = shared, shared_command()
     if host.config.expands and "$" in program() + source.hooks + source.settings:
         path = source.hooks or source.settings or program()
         raise HooklineError(
@@ -148,7 +149,7 @@ def install(
     seconds = seconds_for(hooks, observed, hold)
     if scope == "project" and host.config.replaces:
         seconds = {host.ours(event) or event: entries.DEADLINE for event, _ in configured(host, "user")} | seconds
-    made = entries.entries(host, starter, source, seconds, scope=scope, subagents=allow_subagents, shared=shared)
+    made = entries.entries(host, starter, source, seconds, scope=scope, subagents=allow_subagents, shared=bool(shared))
     if not made:
         raise HooklineError(f"{host.title} has none of the events that these hooks listen to; nothing to install")
     if not replace:
@@ -157,7 +158,7 @@ def install(
     record = files.InstallRecord(
         host=host.name, scope=scope, project=files.place(scope, project), hooks=source.hooks, settings=source.settings
     )
-    reach = _reach(shared=shared) if scope == "project" else ""
+    reach = _reach(shared=bool(shared)) if scope == "project" else ""
     notes = list(filter(None, [reach, _on_subagents(host, allowed=allow_subagents), *host.notes]))
     hashes = hashes_for(host)
     if hashes:

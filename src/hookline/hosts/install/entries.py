@@ -50,17 +50,12 @@ class HookSource(NamedTuple):
         """As the command line says it."""
         return tuple(word for name, value in self._asdict().items() if value for word in (f"--{name}", value))
 
-    def shared(self, project: Path) -> HookSource:
-        """The same for everyone who has a copy of the project: its files are named from its folder on."""
-        named = self._named().items()
-        return self._replace(**{name: f"{_IN_PROJECT}{Path(value).relative_to(project)}" for name, value in named})
-
-    def in_project(self, project: Path) -> bool:
-        """Whether everyone who has a copy of the project has these files."""
-        return all(Path(value).is_relative_to(project) for value in self._named().values())
-
-    def _named(self) -> dict[str, str]:
-        return {name: value for name, value in self._asdict().items() if value not in ("", DEFAULT_LOG)}
+    def shared(self, project: Path) -> HookSource | None:
+        """The same for everyone who has a copy of the project; `None` if a file lies outside of it."""
+        named = {name: Path(value) for name, value in self._asdict().items() if value not in ("", DEFAULT_LOG)}
+        if not all(path.is_relative_to(project) for path in named.values()):
+            return None
+        return self._replace(**{name: f"{_IN_PROJECT}{path.relative_to(project)}" for name, path in named.items()})
 
 
 def flags_of(command: str) -> dict[str, str]:
