@@ -195,11 +195,10 @@ class Bridged:
         problem = None if session.cancelled() else session.exception()
         if problem is not None:
             log.error("in-process mcp server ended: %s", problem)
+        why = f"the server ended: {problem or 'closed'}"
         for number, future in list(self._waiting.items()):
             if not future.done():
-                future.set_result(
-                    jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, f"the server ended: {problem or 'closed'}")
-                )
+                future.set_result(jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, why))
 
     async def aclose(self) -> None:
         if self._session is not None:

@@ -114,29 +114,27 @@ def is_ours(command: Any, host: Host) -> bool:
     return found is not None and found[1] == host.name
 
 
-def config_path(host: Host, scope: Scope, *, project: Path | None = None, env: Mapping[str, str] | None = None) -> Path:
+def config_path(host: Host, scope: Scope, *, project: Path | None = None) -> Path:
     """The file, or for some hosts the folder, that holds a host's hooks."""
-    env = os.environ if env is None else env
     if scope != "user":
         return (project or Path.cwd()) / (host.config.project if scope == "project" else host.config.local)
-    return user_path(host, host.config.user, env)
+    return user_path(host, host.config.user)
 
 
-def user_path(host: Host, relative: str, env: Mapping[str, str]) -> Path:
+def user_path(host: Host, relative: str) -> Path:
     """A file in the user's home, or in the host's own folder where a variable moves that."""
-    if moved := env.get(host.config.home_env or "-"):
+    if moved := os.environ.get(host.config.home_env or "-"):
         return Path(moved) / relative.split("/", 1)[-1]
-    return Path(env.get("HOME") or Path.home()) / relative
+    return Path(os.environ.get("HOME") or Path.home()) / relative
 
 
-def asks(host: Host, event: str, source: HookSource, env: Mapping[str, str] | None = None) -> bool:
+def asks(host: Host, event: str, source: HookSource) -> bool:
     """Whether the user's own file of a host has the same hooks asked on an event.
 
     It is read as a text, for this is every hook's cost: the command is there, with the same source, or it is not.
     """
-    path = config_path(host, "user", env=env)
     try:
-        text = path.read_text()
+        text = config_path(host, "user").read_text()
     except (OSError, UnicodeDecodeError):
         return False
     wanted = " ".join(map(shlex.quote, source.flags))

@@ -5,7 +5,6 @@ written since. An entry that is no longer ours stays as it is.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -39,7 +38,7 @@ def servers_path(host: Host, scope: Scope, project: Path | None = None) -> Path 
     form = host.servers
     if form is None or (scope != "user" and not form.project):
         return None
-    path = user_path(host, form.user, os.environ) if scope == "user" else (project or Path.cwd()) / form.project
+    path = user_path(host, form.user) if scope == "user" else (project or Path.cwd()) / form.project
     with_comments = path.with_suffix(".jsonc")
     return with_comments if with_comments.is_file() and not path.is_file() else path
 

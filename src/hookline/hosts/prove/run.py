@@ -253,7 +253,7 @@ def copy_configuration(host: Host, agent: ProofRecipe, home: Path, project: Path
     own = Path(host.config.user).parts[0]
     for relative in dict.fromkeys([*agent.copies, *store]):
         moves = relative.partition("/")[0] == own  # with the host's own folder, where a variable moves that
-        _copy_one(user_path(host, relative, os.environ) if moves else Path.home() / relative, home / relative)
+        _copy_one(user_path(host, relative) if moves else Path.home() / relative, home / relative)
     if host.hook_trust:
         base, copy = config_path(host, "user"), home / host.config.user
         _follow_hashes(copy.with_name(host.hook_trust.file), {f"{base}:": f"{copy}:", f"{project}/": f"{place}/"})
