@@ -15,7 +15,7 @@ from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, pack, unpack
 from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows, widened
-from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey
+from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey, timestamp
 
 with extra("a fleet", "fleet"):
     from nats.aio.client import Client
@@ -143,8 +143,7 @@ class Administrator:
         bundle = unpack(data, public=self.folder.key.public)
         store = await self.js.object_store(wire.BUNDLE_BUCKET)
         await store.put(str(version), data)
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        wanted = first(last, version, bundle.digest, share, message=message, started=started)
+        wanted = first(last, version, bundle.digest, share, message=message, started=timestamp())
         await self._announce(wanted)
         return wanted
 

@@ -13,7 +13,6 @@ import re
 import struct
 import zipfile
 import zlib
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ import msgspec
 
 from hookline.core.files import private_folder, write_atomically
 from hookline.errors import FleetError
-from hookline.fleet.members import TeamKey, verify
+from hookline.fleet.members import TeamKey, timestamp, verify
 
 if TYPE_CHECKING:
     from nats.js import JetStreamContext
@@ -96,10 +95,9 @@ def pack(
 ) -> bytes:
     """Pack and sign."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    head = msgspec.json.encode(
-        Manifest(format=FORMAT, version=version, created=now, message=message, files=hashes, restores=restores)
-    )
+    made = timestamp()
+    manifest = Manifest(format=FORMAT, version=version, created=made, message=message, files=hashes, restores=restores)
+    head = msgspec.json.encode(manifest)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in {MANIFEST: head, SIGNATURE: key.sign(head), **dict(sorted(files.items()))}.items():

@@ -230,9 +230,8 @@ class Server:
         """Start it and wait until it takes connections; one that an earlier hub left behind is ended first."""
         self._end_orphan()
         with open(self.folder / "nats.log", "ab", opener=private) as log:
-            process = self._process = subprocess.Popen(
-                [find_server(), "-c", str(self.config_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            command = [find_server(), "-c", str(self.config_path)]
+            process = self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         write_atomically(self.folder / "nats.pid", str(process.pid).encode())
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -250,9 +249,8 @@ class Server:
         """A hub that was killed leaves its server behind; two must not share a folder."""
         try:
             pid = int((self.folder / "nats.pid").read_text())
-            ran = subprocess.run(
-                ["ps", "-ww", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
-            )
+            command = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
         except (OSError, ValueError):
             return
         if str(self.config_path) not in ran.stdout:

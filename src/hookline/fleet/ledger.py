@@ -7,7 +7,7 @@ A block is written, put on the disk, and only then acknowledged to the stream; o
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError
-from hookline.fleet.members import Member, TeamKey, vkey_of, witness_name
+from hookline.fleet.members import Member, TeamKey, timestamp, vkey_of, witness_name
 from hookline.records.audit.chain import Head, Link, follow, lines_of, link_of
 from hookline.records.audit.checkpoint import LogTree, TreeHead, signature_line, verified_note
 from hookline.records.audit.log_file import append_durably, last_line, last_line_in
@@ -87,8 +87,7 @@ class Mirror:
             append_durably(self.problems_path, b"".join(msgspec.json.encode(one) + b"\n" for one in problems))
 
     def _problem(self, problem: str, record: int = 0) -> ChainProblem:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return ChainProblem(machine=self.machine, record=record, problem=problem, found=now)
+        return ChainProblem(machine=self.machine, record=record, problem=problem, found=timestamp())
 
     def _after(self, lines: list[bytes]) -> list[bytes]:
         """The lines of a block that are not in the mirror yet.

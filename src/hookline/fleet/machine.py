@@ -15,7 +15,6 @@ import hashlib
 import os
 import shutil
 import time
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -24,7 +23,7 @@ import msgspec
 from hookline.core.files import locked, private_folder, state_folder, try_lock, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.bundle import MANIFEST, SIGNATURE, Bundle, Manifest
-from hookline.fleet.members import verify
+from hookline.fleet.members import timestamp, verify
 
 Stale = Literal["keep", "ask", "deny"]
 _CLOCK_HOURS = 0.1  # how far a clock may be set back without a question how long ago the hub was heard
@@ -127,8 +126,7 @@ class Machine:
 
     def put_in_force(self, bundle: Bundle) -> Current:
         """From the next event on, this bundle is the policy; the one before it stays on disk."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        current = Current(version=bundle.version, digest=bundle.digest, since=now)
+        current = Current(version=bundle.version, digest=bundle.digest, since=timestamp())
         with locked(self.folder / "lock"):
             before = self._refuse_older(bundle)
             try:

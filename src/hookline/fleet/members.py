@@ -179,7 +179,7 @@ class MachineRegistry:
             token = next((one for one in state.tokens if secrets.compare_digest(one.digest, _digest(secret))), None)
             if token is None or token.expires < time.time():
                 raise FleetError("the token is unknown, used or too old; make a new one with `hookline fleet token`")
-            member = Member(machine=f"m{_digest(key)[:16]}", name=name[:80], key=key, enrolled=_now())
+            member = Member(machine=f"m{_digest(key)[:16]}", name=name[:80], key=key, enrolled=timestamp())
             known = state.members.get(member.machine)
             if known is not None and known.revoked:
                 raise FleetError("this machine's key was revoked; delete its fleet folder and join with a new one")
@@ -190,7 +190,7 @@ class MachineRegistry:
 
     def revoke(self, which: str) -> Member:
         """Let a machine in no more; `which` is its id or its name."""
-        return self._change(which, revoked=_now())
+        return self._change(which, revoked=timestamp())
 
     def resume(self, which: str) -> Member:
         return self._change(which, suspended="")
@@ -234,5 +234,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _now() -> str:
+def timestamp() -> str:
+    """The time, as it stands in the fleet's files."""
     return datetime.now(UTC).isoformat(timespec="seconds")

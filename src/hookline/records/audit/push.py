@@ -135,9 +135,8 @@ class Pusher:
                 count += sent
         except OSError as problem:
             self._note(str(problem))
-            raise AuditError(
-                f"{self.state.to}: {problem}; {count} records were sent, {self.state.behind} wait"
-            ) from None
+            stands = f"{count} records were sent, {self.state.behind} wait"
+            raise AuditError(f"{self.state.to}: {problem}; {stands}") from None
         return count
 
     def follow(self, wait: Callable[[float], bool]) -> None:

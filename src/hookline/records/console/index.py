@@ -164,10 +164,8 @@ class Names:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         remembered = lru_cache(_MOST_REMEMBERED)
-        kinds = (EVENT, TOOL, HOOK, AGENT, BY)
-        self.event, self.tool, self.hook, self.agent, self.by = (
-            remembered(partial(self._stored, kind)) for kind in kinds
-        )
+        kinds = [remembered(partial(self._stored, kind)) for kind in (EVENT, TOOL, HOOK, AGENT, BY)]
+        self.event, self.tool, self.hook, self.agent, self.by = kinds
         self.hookset: Callable[[tuple[str, ...]], int] = remembered(self._hookset)
         self.session: Callable[[str], int] = remembered(partial(self._number, "sessions", ("name",)))
 

@@ -258,7 +258,7 @@ class LogStore:
         values = [*(before or ()), *([like(text)] * 4 if text else []), limit]
         rows = [dict(one) for one in self._ask(f"{_SESSION}{clause} ORDER BY last DESC, id DESC LIMIT ?", values)]
         end = f"{rows[-1]['last']}.{rows[-1]['id']}" if len(rows) == limit else ""
-        return {"rows": [_session(one) for one in rows], "next": end}
+        return {"rows": rows, "next": end}
 
     def session(self, name: str, cursor: str, limit: int) -> Values | None:
         found = self._ask(f"{_SESSION}WHERE name = ?", (name[:MOST_NAME],))
@@ -267,7 +267,7 @@ class LogStore:
         values = [found[0]["id"], *(position(cursor) or (-1, 0)), limit]
         ids = "SELECT id FROM events WHERE run = ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?"
         rows = self._reader.rows(f"WHERE id IN ({ids}) ORDER BY time, id", values)
-        return {"session": _session(dict(found[0])), **_page(rows, limit)}
+        return {"session": dict(found[0]), **_page(rows, limit)}
 
     def hooks(self) -> list[Values]:
         """How every hook that ever was asked has done, the busiest first; `spark` is its runs over time."""
@@ -387,10 +387,6 @@ def _where(parts: Sequence[str]) -> str:
 
 def _page(rows: list[Values], limit: int) -> Values:
     return {"rows": rows, "next": f"{rows[-1]['time']}.{rows[-1]['id']}" if len(rows) == limit else ""}
-
-
-def _session(found: Values) -> Values:
-    return {name: value for name, value in found.items() if name != "id"}
 
 
 def _most(counts: Counter[str]) -> dict[str, int]:
