@@ -106,7 +106,7 @@ async def _put(question: AskedQuestion, until: float) -> dict[str, Any]:
     path()  # where there is no service, there is nothing to wait for
     while True:
         try:  # the clock is the machine's: a service that takes its time to start does not hold the call for longer
-            return await ask_once({"do": "ask", "question": question, "until": until})
+            return await ask_once({"do": "ask", "question": question, "until": until}, START_LIMIT)
         except Unreachable:
             if time.monotonic() >= until:
                 raise

@@ -124,21 +124,19 @@ class LogIndex:
         """One batch, in one transaction: either all of it is in the index or nothing."""
         collecting = gc.isenabled()
         gc.disable()  # a batch makes no cycles, and looking for them takes a third of the time
-        self._db.execute("BEGIN")
         try:
-            batch = Batch(self._names, self.last_id + 1, self._width, self._before)
-            batch.add(segment, offset, data.removesuffix(b"\n").split(b"\n"))
-            self._width = add_batch(self._db, batch, self._width)
-            self._db.execute(
-                "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ? WHERE id = ?",
-                (done, data[-_TAIL_BYTES:], batch.lines, batch.unreadable, segment),
-            )
-            self._before = batch.before
-            self._put(before=self._before, width=self._width)
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+            with self._db as db:
+                db.execute("BEGIN")
+                batch = Batch(self._names, self.last_id + 1, self._width, self._before)
+                batch.add(segment, offset, data.removesuffix(b"\n").split(b"\n"))
+                self._width = add_batch(db, batch, self._width)
+                db.execute(
+                    "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ?"
+                    " WHERE id = ?",
+                    (done, data[-_TAIL_BYTES:], batch.lines, batch.unreadable, segment),
+                )
+                self._before = batch.before
+                self._put(before=self._before, width=self._width)
         finally:
             if collecting:
                 gc.enable()

@@ -182,12 +182,10 @@ class LogStore:
         top = start[1] if start else self.index.last_id + 1
         rows: list[Values] = []
         deadline = time.monotonic() + _SEARCH_SECONDS
-        while top > 1 and len(rows) < limit:
+        while top > 1 and len(rows) < limit and time.monotonic() < deadline:
             bottom = max(top - _SEARCH_ROWS, 1)
             rows += self._reader.newest([*parts, "id >= ?", "id < ?"], [*values, bottom, top, limit - len(rows)])
             top = rows[-1]["id"] if len(rows) >= limit else bottom
-            if time.monotonic() >= deadline:
-                break
         return {"rows": rows, "next": f"0.{top}" if top > 1 else ""}
 
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[Values], int]:
