@@ -20,7 +20,6 @@ from hookline.core.wire.json_text import parse_object
 from hookline.display import one_line
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
-from hookline.hosts.answer import fails_closed
 from hookline.processes.stdout import borrowed_stdout, claim_stdout
 from hookline.processes.supervised import ChildExit, supervise
 from hookline.processes.watch import SharedDeadline
@@ -49,6 +48,8 @@ def main(argv: list[str]) -> int:
 
     def lost(death: ChildExit) -> int:
         """A gate whose hooks ended the process is shut; elsewhere there is just no verdict."""
+        from hookline.hosts.answer import fails_closed
+
         if not fails_closed(event):
             raise HooklineError(f"{death}; there is no verdict")
         outcome = Outcome(
