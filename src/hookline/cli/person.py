@@ -16,11 +16,10 @@ from pathlib import Path
 from hookline.cli.style import has_terminal
 from hookline.errors import ConfigError
 
-_MARKS = re.compile(
+_MARKS = re.compile(  # variables that agents set for the programs that they start
     rb"(?:^|\0)(CLAUDECODE|CLAUDE_CODE_SESSION_ID|AI_AGENT|AGENT|CODEX_(?:THREAD_ID|CI|SANDBOX\w*)|GEMINI_CLI|QWEN_CODE|"
     rb"COPILOT_CLI|COPILOT_AGENT\w*|OPENCODE|CLINE_ACTIVE|CURSOR_AGENT|HOOKLINE_HOOK_ID)=[^\0]"
 )
-"""Variables that agents set for the programs that they start."""
 _OWN = ("run", "mcp", "confine", "prove")
 _HOOKLINE = re.compile(r"(^|/)hookline(/__main__\.py|\.cli\.main)?$")
 _MOST = 64

@@ -190,14 +190,13 @@ def _notebook(given: Mapping[str, Any]) -> list[str]:
     return [one_line(str(given.get("notebook_path", "")) + cell), *_diff("", str(given.get("new_source", "")))]
 
 
-FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {
+FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {  # which arguments each shows, telling first
     _command: ("command", "description", "timeout", "run_in_background"),
     _edit: ("old_string", "new_string", "file_path", "replace_all"),
     _write: ("content", "file_path"),
     _notebook: ("new_source", "notebook_path", "cell_id", "cell_type", "edit_mode"),
     lambda given: [one_line(str(given["url"])), *lines(str(given.get("prompt", "")))]: ("url", "prompt"),
 }
-"""Which arguments each form shows, the telling one first."""
 
 
 def _diff(old: str, new: str) -> list[str]:

@@ -19,7 +19,7 @@ class TestedVersions(NamedTuple):
     below: str
 
 
-KNOWN = {
+KNOWN = {  # extra → the versions its adapter knows
     "langchain": TestedVersions("langchain", "1.4", "2"),
     "pydantic-ai": TestedVersions("pydantic-ai-slim", "2.66", "3"),
     "strands": TestedVersions("strands-agents", "1.62", "2"),
@@ -29,7 +29,6 @@ KNOWN = {
     "crewai": TestedVersions("crewai", "1.15", "2"),
     "agent-hooks": TestedVersions("agent-hooks-sdk", "0.1.0b3", "0.2"),
 }
-"""Extra → the versions its adapter knows."""
 
 
 def require(extra: str) -> str:

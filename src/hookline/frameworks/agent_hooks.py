@@ -90,7 +90,7 @@ def _post_tool(context: Any) -> events.Event:
     return events.PostToolUse(**_call(context), tool_response=result["value"], duration_ms=result.get("duration_ms"))
 
 
-_EVENTS: dict[str, Callable[[Any], events.Event]] = {
+_EVENTS: dict[str, Callable[[Any], events.Event]] = {  # what each interception point is as an event of ours
     "agent_startup": lambda context: events.SessionStart(**_who(context)),
     "input": lambda context: events.UserPromptSubmit(
         **_who(context), prompt=steps.text_of(context["input"]["content"])
@@ -104,7 +104,6 @@ _EVENTS: dict[str, Callable[[Any], events.Event]] = {
     "output": lambda context: events.PreOutput(**_who(context), text=steps.text_of(context["output"]["content"])),
     "agent_shutdown": lambda context: events.SessionEnd(**_who(context), reason="other"),
 }
-"""What each interception point is as an event of ours."""
 
 
 def _cannot_rewrite(what: str) -> Callable[[Any], Reply]:

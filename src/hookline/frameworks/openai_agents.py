@@ -27,10 +27,8 @@ _RUNS_ELSEWHERE = (
 """Tools that run on the model provider's side: there is nothing here to stop."""
 _GUARDS = "_hookline_guards"
 _HANDLED = "_function_tool_default_failure_handled"  # where the SDK notes that it made a text of what a tool raised
-_PASSED_ON = frozenset({"on_handoff", "on_tool_start", "on_tool_end", "on_llm_start", "on_llm_end"})
-"""What an agent's own hooks are told as the SDK tells it."""
-_MCP_FAILED = "_hookline_mcp_failed"
-"""Where we note that an MCP server answered with an error, of which the SDK hands on the text alone."""
+_PASSED_ON = frozenset({"on_handoff", "on_tool_start", "on_tool_end", "on_llm_start", "on_llm_end"})  # told as it is
+_MCP_FAILED = "_hookline_mcp_failed"  # where we note an MCP server's error, of which the SDK hands on the text alone
 
 
 def guarded(agent: agents.Agent[Any], hooks: Fires, *, on_ask: OnAsk | None = None) -> Any:

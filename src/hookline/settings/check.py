@@ -162,13 +162,11 @@ def position(text: str, path: str) -> tuple[int, int] | None:
     return None if at is None else (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
-_LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}
-"""Commands that ask whether a program is there, and the option that makes them ask."""
+_LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}  # what asks for a program, with which options
 _TESTS = re.compile(r"""(?:\[\[?|\btest)\s+(?:!\s+)?-[a-zA-Z]\s+["']?([^\s"'\];]+)""")
 _FUNCTIONS = re.compile(r"(?:^|[\s;&|{(])(?:function\s+([\w-]+)|([\w-]+)\s*\(\s*\))")
 _NO_SCRIPT = re.compile(r"-(?:[a-zA-Z]*[cm]|e|-eval|p|-print)")
-_MARKS = {**MARKS, "HOME": "/:hookline-home:"}
-"""What stands for a folder while a command is read: single words, since their names may have blanks."""
+_MARKS = {**MARKS, "HOME": "/:hookline-home:"}  # each stands for a folder, whose name may have blanks
 
 
 class _CommandCheck:

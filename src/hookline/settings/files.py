@@ -33,8 +33,7 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR)
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-is_dir, is_file = os.path.isdir, os.path.isfile
-"""What may not be looked at is neither; `Path.is_dir` raises where a folder above may not be entered."""
+is_dir, is_file = os.path.isdir, os.path.isfile  # what may not be looked at is neither; `Path.is_dir` would raise
 
 
 def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:

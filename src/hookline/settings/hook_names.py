@@ -101,13 +101,12 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     return list(kept.values()), notes
 
 
-_ASIDE: dict[type[Action], dict[str, Any]] = {
+_ASIDE: dict[type[Action], dict[str, Any]] = {  # what two hooks that are one and the same may differ in
     Command: {"shell": None, "asynchronous": False, "async_rewake": False},
     Http: {"headers": {}, "allowed_env": (), "allowed_urls": None},
     Prompt: {"model": None, "continue_on_block": False},
     AgentCheck: {"model": None},
 }
-"""What two hooks that are one and the same may differ in."""
 
 
 def _joined(first: Hook, last: Hook) -> Hook:

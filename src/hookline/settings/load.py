@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def load(
     if "project" in kinds:
         files += [read_settings(source) for source in sources.mcp_sources(where)]
         for source in memory_sources(where):
-            imports = outside_imports(Path(source.path), Path(source.root))
+            imports = list(dict.fromkeys(_outside(Path(source.path), Path(source.root), set())))
             files.append(File(source=source, raw={"imports": imports} if imports else {}, found=True))
     return merge_files(where, files, (*problems, *more))
 
@@ -198,16 +198,12 @@ def trusted_imports(loaded: LoadedSettings) -> frozenset[str]:
 
 
 def merge_files(
-    where: SettingsFolders,
-    files: Iterable[File],
-    problems: Iterable[Problem] = (),
-    *,
-    effective: Callable[[File], bool] | None = None,
+    where: SettingsFolders, files: Iterable[File], problems: Iterable[Problem] = (), refused: Collection[str] = ()
 ) -> LoadedSettings:
-    """What the files say together. A file that is not `effective` (not trusted) has no say in hooks and `env`."""
+    """What the files say together; those whose paths are `refused` (not trusted) have no say in hooks and `env`."""
     files, problems = tuple(files), tuple(problems)
     heard = [
-        file if effective is None or effective(file) else msgspec.structs.replace(file, raw=policy.harmless(file.raw))
+        file if file.source.path not in refused else msgspec.structs.replace(file, raw=policy.harmless(file.raw))
         for file in files
     ]
     said = [*problems, *(problem for file in files for problem in file.problems)]
@@ -217,7 +213,7 @@ def merge_files(
     return LoadedSettings(
         places=where, files=files, hooks=tuple(hooks), skills=tuple(skills), problems=tuple(said), switches=switches,
         permissions=permissions, env=env, raw=policy.merged(heard), watched=_watched(where, files),
-        source_problems=problems,
+        source_problems=problems, refused=frozenset(refused),
     )  # fmt: skip
 
 
@@ -288,12 +284,8 @@ def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
     return tuple(where.file("memory", path, root=str(root), foreign=True) for path in files if is_file(path))
 
 
-def outside_imports(path: Path, root: Path) -> list[str]:
+def _outside(path: Path, root: Path, seen: set[str], hops: int = 0) -> Iterator[str]:
     """What a file takes in from outside `root`, also by way of others inside it; itself, if it is a link to there."""
-    return list(dict.fromkeys(_outside(path, root, set(), 0)))
-
-
-def _outside(path: Path, root: Path, seen: set[str], hops: int) -> Iterator[str]:
     real = os.path.realpath(path)
     if real in seen or not is_file(path):
         return

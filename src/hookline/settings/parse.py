@@ -61,8 +61,7 @@ def _spec(test: Any, want: str, write: str, otherwise: Any = "default") -> KeySp
 
 
 REQUIRED = {kind: tuple(key for key, row in rows.items() if "required" in row) for kind, rows in _ROWS.items()}
-KINDS = {kind: {key: _spec(*row) for key, row in rows.items()} for kind, rows in _ROWS.items()}
-"""Keys by kind of hook."""
+KINDS = {kind: {key: _spec(*row) for key, row in rows.items()} for kind, rows in _ROWS.items()}  # keys by kind of hook
 COMMON = KINDS.pop("common")  # keys of every kind of hook; `mode`, `name` and `priority` are Hookline's own
 DIALECTS: tuple[str, ...] = tuple(_ROWS["command"]["dialect"][0])
 _RUN: dict[str, tuple[type[Any], float]] = {
@@ -75,12 +74,9 @@ _RUN: dict[str, tuple[type[Any], float]] = {
     "rego": (Rego, 10.0),
 }
 ACTIONS = {kind: action for kind, (action, _) in _RUN.items()}  # what each kind of hook becomes
-DEFAULT_TIMEOUT = {kind: seconds for kind, (_, seconds) in _RUN.items()}
-"""Seconds an entry may take that does not say, by kind."""
-FAIL_CLOSED = frozenset({"cedar", "rego"})
-"""Kinds that Claude Code does not have: an entry that does not say blocks when it fails."""
-TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "mcp_tool"}
-"""The key that gives an entry's kind away when it does not say."""
+DEFAULT_TIMEOUT = {kind: seconds for kind, (_, seconds) in _RUN.items()}  # of one that does not say
+FAIL_CLOSED = frozenset({"cedar", "rego"})  # not Claude Code's: an entry that does not say blocks when it fails
+TELLTALE = {"command": "command", "url": "http", "prompt": "prompt", "server": "mcp_tool"}  # what tells a kind
 
 
 def default_timeout(kind: str, event: str) -> float:
@@ -349,11 +345,9 @@ def _filled(text: str, source: SettingsSource) -> str:
     return fill(text, {"CLAUDE_PLUGIN_ROOT": source.plugin_root or own, "CLAUDE_PLUGIN_DATA": source.plugin_data}.get)
 
 
-_ACTION_FIELDS = {"async": "asynchronous", "allowedEnvVars": "allowed_env"}
-"""Keys that are called otherwise in the action they are for."""
+_ACTION_FIELDS = {"async": "asynchronous", "allowedEnvVars": "allowed_env"}  # keys that actions call otherwise
 
-_REMARKS = frozenset({"description", "comment", "id", "note", "notes"})
-"""Keys that people write for people; they change nothing, so there is no note that they are ignored."""
+_REMARKS = frozenset({"description", "comment", "id", "note", "notes"})  # written for people: not noted as ignored
 
 _EFFECT = {
     "default": "; its default is used",

@@ -25,14 +25,12 @@ Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent",
 HeaderKind = Literal["agent", "skill", "command"]
 HEADERS: tuple[HeaderKind, ...] = ("agent", "skill", "command")
 SETTING_SOURCES = ("user", "project", "local")
-STRENGTH: tuple[Kind, ...] = ("user", "project", "local", "flag", "managed")
-"""Who wins where only one value can: the later, the stronger."""
+STRENGTH: tuple[Kind, ...] = ("user", "project", "local", "flag", "managed")  # of single values, the later wins
 
-MANAGED = {
+MANAGED = {  # where administrators put settings, by platform
     "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
     "win32": r"C:\Program Files\ClaudeCode\managed-settings.json",
 }
-"""Where administrators put settings, by platform."""
 
 
 class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,8 +26,7 @@ from hookline.settings.trust.scripts import ExecutedFiles
 from hookline.settings.trust.store import Policy, Status, Trust, ensure, untrusted, with_current_seal
 
 Signature = tuple[tuple[int, ...] | None, ...]
-_FRESH = 0.1
-"""Seconds in which a second edit may leave a file's time stamp as it was: until then its text is read again."""
+_FRESH = 0.1  # seconds in which a second edit may leave the time stamp as it was: the text is read again
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,8 +44,7 @@ _POLL_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
 _SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_LOOK, _PAUSE = 5.0, 60.0
-"""Seconds between two looks at the settings, and before settings that cannot be used are tried again."""
+_LOOK, _PAUSE = 5.0, 60.0  # seconds between two looks at the settings, and until unusable ones are tried again
 ALL_FORMATS = (*FORMATS, "parquet")
 Log = tuple[str, Path]  # a machine, empty if there is only one, and its log
 log: logging.Logger = logging.getLogger("hookline.audit")

@@ -209,7 +209,6 @@ async def _join(args: argparse.Namespace) -> int:
 
 
 def _connection_begins() -> str:
-    """Let the resident service connect, where there is one."""
     if address.instance() and not Path(address.off_switch()).exists():
         with contextlib.suppress(control.NotRunning):
             control.begin(entry.__name__)

@@ -132,7 +132,7 @@ def _make_flow(args: argparse.Namespace) -> list[Hook]:
     return flow(args.config, **{name: value for name, value in given.items() if value})
 
 
-_GUARDS: dict[str, Callable[[argparse.Namespace], list[Hook]]] = {
+_GUARDS: dict[str, Callable[[argparse.Namespace], list[Hook]]] = {  # what makes each; its options: `texts/flags.json`
     "paths": _make_paths,
     "commands": _make_commands,
     "network": _make_network,
@@ -145,7 +145,6 @@ _GUARDS: dict[str, Callable[[argparse.Namespace], list[Hook]]] = {
     "flow": _make_flow,
     "rate": _make_rate,
 }
-"""What makes each guard; its options are in `texts/flags.json`."""
 
 
 async def _serve(hooks: Hooks, stdout: BinaryIO, *, lines: bool) -> int:

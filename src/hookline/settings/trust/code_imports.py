@@ -25,8 +25,7 @@ from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
 
 _TEXT = re.sub(r"\n +", " ", Path(__file__).with_name("words.txt").read_text("utf-8"))
 _LINES = (line.partition(": ") for line in _TEXT.splitlines())
-WORDS: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, _, words in _LINES}
-"""The lists of `words.txt`."""
+WORDS: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, _, words in _LINES}  # of `words.txt`
 _MOST_FILES = 400
 _STARTUP = frozenset({"sitecustomize", "usercustomize"})
 _ATTRIBUTES = re.compile("|".join(WORDS["attributes"]))

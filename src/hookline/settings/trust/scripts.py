@@ -343,23 +343,19 @@ RECIPES = lists("recipe")  # commands that run what another file says, and that 
 PLAIN = names("plain")  # programs that run none of the files they are given
 WITH_PROGRAM_FILE = lists("program-file")  # programs that are given a file of code by an option
 HOOKLINE_FLAGS = re.compile(r"--(?:hooks|settings|dialect|event|json|scope|only)(?:=|$)|-j$")
-CODE_OPTIONS = re.compile(
+CODE_OPTIONS = re.compile(  # of plain programs, those that run something
     r"curl (?:-\w*K|--config)|wget (?:--use-askpass|--config|-e|--execute)|terminal-notifier -execute|"
     r"(?:sort|split) --(?:compress|filter)"
 )
-"""Options of plain programs that run something."""
-CODE_VARIABLES = re.compile("|".join(code.WORDS["code-variables"]))
-"""Variables that make programs take code, or settings that name code, from elsewhere."""
+CODE_VARIABLES = re.compile("|".join(code.WORDS["code-variables"]))  # programs take code from where they say
 PYTHON_VALUED = frozenset(code.WORDS["python-valued"])
 OTHER_VALUED = frozenset(code.WORDS["other-valued"])
-HERE = re.compile(
+HERE = re.compile(  # how a shell script names the folder it lies in
     r"""\$\(\s*cd\s+["']?\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)["']?"""
     r"""\s*(?:>\s*/dev/null\s*(?:2>&1\s*)?)?&&\s*pwd(?:\s+-P)?\s*\)|\$\(\s*dirname\s+(?:--\s+)?["']?(?:\$0|\$\{0\}|"""
     r"""\$\{?BASH_SOURCE(?:\[0\])?\}?)["']?\s*\)|\$\{0%/\*\}|\$\{BASH_SOURCE(?:\[0\])?%/\*\}"""
 )
-"""How a shell script names the folder it lies in."""
-ANSWERED = re.compile(
+ANSWERED = re.compile(  # what the shell reader cannot tell, and this one looks at itself or notes in its own words
     r"^`(?:\.|source)` runs the commands in |reads from its input$|^which (?:program|file) |is a program in a home|"
     r"`PATH=…` changes"
 )
-"""What the shell reader cannot tell, and this one has looked at itself or notes in its own words."""

@@ -33,8 +33,7 @@ from hookline.settings.trust.scripts import MARKS, files_run_by
 _Identity = tuple[int, ...] | None
 _known: dict[str, tuple[_Identity, str | None]] = {}
 _LOOK = "run `hookline trust` to look and decide"
-_SETTLED_NS = 2_000_000_000
-"""A file that was changed less than this ago may be changed again within one tick of the clock: it is hashed again."""
+_SETTLED_NS = 2_000_000_000  # a file that was changed less than this ago is hashed again: the clock may not have ticked
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,12 +77,13 @@ def _item(files: Sequence[File], loaded: LoadedSettings) -> Item:
     found = [script for path in paths if (script := read_script(path)) is not None]
     listings = sorted({one for each in named.values() for one in each.listings}, key=lambda one: one.folder)
     kept = [sensitive(file.raw) for file in files]
+    lines = [f"{', '.join(one.event_name for one in hook.events)}: {what_runs(hook)}" for hook in runs]
     return Item(
         path=source.path,
         label=source.label,
         root=source.root,
         definitions="\n".join(map(pretty, kept)),
-        runs=tuple(dict.fromkeys(f"{event_of(hook)}: {what_runs(hook)}" for hook in runs)),
+        runs=tuple(dict.fromkeys(lines)),
         sets=tuple(line for one in kept for line in stated(one)),
         notes=tuple(dict.fromkeys(note for one in named.values() for note in one.notes)),
         scripts=(*found, *(one.read() for one in listings)),
@@ -122,11 +123,6 @@ def stated(kept: Mapping[str, Any]) -> Iterator[str]:
 
 
 _EACH = ("env", "permissions", "mcpServers", "enabledPlugins", "extraKnownMarketplaces", "sandbox")
-
-
-def event_of(hook: Hook) -> str:
-    """The names of a hook's events."""
-    return ", ".join(cls.event_name for cls in hook.events)
 
 
 def what_runs(hook: Hook) -> str:
@@ -369,11 +365,11 @@ def untrusted(status: Status, loaded: LoadedSettings, trust: Trust) -> Untrusted
 def _without(loaded: LoadedSettings, status: Status) -> LoadedSettings:
     """The settings without what is not trusted: `env`, switches, and hooks that would not run anyway."""
     paths = {item.path: item.label for item in status.untrusted}
-    settled = merge_files(loaded.places, loaded.files, effective=lambda file: file.source.path not in paths)
+    settled = merge_files(loaded.places, loaded.files, refused=paths)
     said = []
     for item in status.untrusted:
         keys = dict.fromkeys(f"`{line.partition(':')[0].partition('.')[0]}`" for line in item.sets)
         idle = f"{', '.join(keys) or 'its hooks'} take no effect until you run `hookline trust`"
         said.append(Problem(item.label, idle, "warning"))
     trusted = sealed(settled, (item for item in status.items if item.path not in paths))
-    return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said), refused=frozenset(paths))
+    return msgspec.structs.replace(trusted, problems=(*loaded.problems, *said))

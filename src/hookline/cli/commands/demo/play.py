@@ -33,13 +33,12 @@ from hookline.guards.sandboxing import launcher, unavailable
 from hookline.records.audit.log import AuditLog
 from hookline.sandbox.policy import Policy
 
-RULES: dict[str, list[str]] = {
+RULES: dict[str, list[str]] = {  # every command needs a permission; no one is at this keyboard, so a hook gives it
     "allow": ["Agent"],
     "ask": ["Bash"],
     # A second lock on what the story lets the model try: should the hooks ever fail to deny it, it still does not run.
     "deny": ["Bash(rm *)", "Bash(sudo *)", "Write(//etc/hookline.conf)"],
 }
-"""Every command needs a permission; there is no one at this keyboard, so a hook gives it."""
 LINE, SCRIPT = "sh setup.sh", "echo 'hello' > ../outside.txt\n"  # gets out, but for the kernel
 LEAST_ROOM = 20
 WANT, WORD = 30, 12
