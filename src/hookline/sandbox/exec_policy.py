@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from hookline.sandbox import programs
 from hookline.sandbox.judged_line import number_in
 from hookline.sandbox.kernel import content
-from hookline.sandbox.path_access import real, resolve_in_process
+from hookline.sandbox.path_access import WritablePlaces, real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
 from hookline.sandbox.syscalls import AT_FDCWD
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hookline.sandbox.path_access import WritablePlaces
-
-    Reading = tuple[str, list[str]]
-    """A command that a start may be: a name, and the words behind it."""
+Reading = tuple[str, list[str]]
+"""A command that a start may be: a name, and the words behind it."""
 
 _MOST_INTERPRETERS = 5
 _PUSHES = ("send-pack", "http-push")

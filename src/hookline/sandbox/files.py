@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from functools import partial
 
 from hookline.sandbox import kernel, syscalls
@@ -18,10 +19,6 @@ from hookline.sandbox.exec_policy import quoted
 from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, number_in, quiet
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MOST_VALUE, _MOST_ATTRIBUTES = 65_536, 4_096
 _MILLION = 1_000_000

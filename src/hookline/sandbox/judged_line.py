@@ -262,28 +262,21 @@ Table = dict[str, "Callable[[Syscall], Refusal | None]"]
 
 
 class Rights:
-    """User, group, further groups, capabilities and umask, as files see them; `file` tells threads apart."""
+    """A thread's user, group, further groups, capabilities and umask, as files see them; `file` tells threads apart."""
 
-    def __init__(self, user: int, group: int, groups: list[int], capabilities: int, umask: int) -> None:
-        self.user: int = user
-        self.group: int = group
-        self.groups: list[int] = groups
-        self.capabilities: int = capabilities
-        self.umask: int = umask
-        self.file: int = 0
+    def __init__(self, thread: int | str, file: int = 0) -> None:
+        text = kernel.content(f"/proc/{thread}/status").decode("utf-8", "replace")
+        lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+        self.user: int = int(lines["Uid"].split()[3])
+        self.group: int = int(lines["Gid"].split()[3])
+        self.groups: list[int] = [int(group) for group in lines["Groups"].split()]
+        self.capabilities: int = int(lines["CapEff"], 16)
+        self.umask: int = int(lines.get("Umask", "022"), 8)
+        self.file: int = file
 
     def same(self, other: Rights) -> bool:
         mine = (self.user, self.group, self.groups, self.capabilities & ~_SYS_PTRACE)
         return mine == (other.user, other.group, other.groups, other.capabilities & ~_SYS_PTRACE)
-
-
-def rights_of(thread: int | str) -> Rights:
-    """What the kernel says of a thread."""
-    text = kernel.content(f"/proc/{thread}/status").decode("utf-8", "replace")
-    lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-    groups = [int(group) for group in lines["Groups"].split()]
-    user, group = int(lines["Uid"].split()[3]), int(lines["Gid"].split()[3])
-    return Rights(user, group, groups, int(lines["CapEff"], 16), int(lines.get("Umask", "022"), 8))
 
 
 class Callers:
@@ -320,7 +313,7 @@ class Callers:
             self._become(own, own.capabilities)
 
     def _settle(self) -> Rights:
-        own = rights_of("self")
+        own = Rights("self")
         if own.capabilities:
             own.capabilities &= sum(1 << each for each in kernel.KEPT_CAPABILITIES) | _SYS_PTRACE
             kernel.use_capabilities(own.capabilities)
@@ -333,8 +326,7 @@ class Callers:
         if known is None or known.file != file:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[thread] = rights_of(thread)
-            known.file = file
+            known = self._known[thread] = Rights(thread, file)
         return known
 
     def _become(self, rights: Rights, capabilities: int) -> None:
@@ -374,8 +366,12 @@ def number_in(path: str, key: str, default: int) -> int:
         return next((int(line.split()[1]) for line in lines if line.startswith(key)), default)
 
 
-connect: Callable[..., int] = kernel.function("connect")
-_bind = kernel.function("bind")
+_connect, _bind = kernel.function("connect"), kernel.function("bind")
+
+
+def connect(fd: int, address: bytes) -> int:
+    """Connect a socket; 0 or the error."""
+    return (kernel.failure().errno or 0) if _connect(fd, address, len(address)) else 0
 
 
 class SocketCopy:
@@ -400,7 +396,7 @@ class SocketCopy:
         if self.blocking:
             fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags | os.O_NONBLOCK)
         try:
-            return (kernel.failure().errno or 0) if connect(self.fd, address, len(address)) else 0
+            return connect(self.fd, address)
         finally:
             if self.blocking:
                 fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)

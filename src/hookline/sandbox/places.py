@@ -189,9 +189,6 @@ class HiddenPlaces:
         self.inside: list[str] = inside
         self.shown: list[str] = shown
 
-    def __bool__(self) -> bool:
-        return bool(self.outside or self.inside)
-
 
 def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
     """What is hidden from a line: the table's places, the projects' secrets and those given, without those shown.

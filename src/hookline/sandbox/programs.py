@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 
 from hookline.sandbox.kernel import MACHINE, content
 from hookline.sandbox.path_access import own_real
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
 """Where programs are looked for besides PATH."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from hookline.core.paths import inside_any
@@ -18,11 +19,7 @@ from hookline.sandbox.places import FREE, first_line, names_in, read_table
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import AT_FDCWD
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Entry = tuple[int, bytes]
+Entry = tuple[int, bytes]
 
 NAMES = frozenset(read_table("settings"))
 """Settings of agents, editors and shells, wherever they lie in a project."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.protected import GIT_FILES, NAMES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SYSTEM = (
     "/usr", "/bin", "/sbin", "/System", "/Library", "/opt/homebrew", "/opt/local", "/private/etc",

@@ -218,17 +218,12 @@ def _make(sock: SocketCopy, call: Syscall, address: bytes, file: int = -1) -> No
     if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
         fd, *files = kept = [os.dup(each) for each in (sock.fd, file) if each >= 0]
         waits = error == errno.EINPROGRESS
-        deed = partial(_finish, call, fd) if waits else partial(_connect, fd, address or _path_address(*files))
+        deed = partial(_finish, call, fd) if waits else partial(connect, fd, address or _path_address(*files))
         call.answer_later(deed, *kept)
         raise CallAnswered
     if error:
         raise OSError(error, os.strerror(error))
     raise CallMade
-
-
-def _connect(fd: int, address: bytes) -> int:
-    """Connect to a full Unix listener, which is waited for; 0 or the error."""
-    return (kernel.failure().errno or 0) if connect(fd, address, len(address)) else 0
 
 
 def _finish(call: Syscall, fd: int) -> int:

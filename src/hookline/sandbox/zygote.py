@@ -24,12 +24,6 @@ from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.places import HiddenPlaces, WritableDirs
 from hookline.sandbox.policy import Policy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-__all__ = ["FREE", "serve"]
-
 FREE = 10
 """Descriptors of a line have numbers below this one; everything of ours is above."""
 SETTLE = 0.05
@@ -45,8 +39,8 @@ _NO_REFERENCES = 2
 _USUAL = Policy(("/",), block=("true *",))
 
 
-def serve(descriptor: int) -> NoReturn:
-    """Start a line for each message, until its owner has gone."""
+def serve(descriptor: int) -> None:
+    """Start a line for each message, until its owner has gone; never comes back."""
     signals.ignore(signals.INT, signals.QUIT)
     owner = _socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FREE))
     os.close(descriptor)
@@ -117,8 +111,8 @@ class _WaitingCrew:
         self._crews, self._pid = crews, os.getpid()
         self._launcher, self._to_launcher = _socket.socketpair()
 
-    def work(self) -> NoReturn:
-        """Be the launcher: fork the supervisor, and wait for the line."""
+    def work(self) -> None:
+        """Be the launcher: fork the supervisor, and wait for the line; never comes back."""
         status, code = -1, template.GONE
         try:
             os.setsid()
