@@ -40,7 +40,7 @@ class Broker:
     ) -> None:
         self._hosts, self._proxy, self._tokens = Hosts(hosts), UpstreamProxy(variables), tokens
         self._channel = socket.socket(fileno=channel)
-        self._dialer = Dialer(self._hosts, self._proxy)
+        self._known: dict[str, tuple[float, list[str]]] = {}
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._names: list[str] = []
@@ -167,7 +167,7 @@ class Broker:
             kind, name = await self._opening(inside, names, port)
         self._tell("host", f"{name}:{port}")
         swapped = tokens if kind in ("tls", "http") else None
-        outside = Stream(await self._dialer.dial(name, 443 if swapped and kind == "http" else port))
+        outside = Stream(await self._dial(name, 443 if swapped and kind == "http" else port))
         try:
             if swapped:
                 client = swapped.client(inside, name) if kind == "tls" else inside
@@ -210,25 +210,9 @@ class Broker:
         finally:
             await back
 
+    # -- the world outside -----------------------------------------------------------------------------------------
 
-async def _back(outside: Stream, inside: Stream) -> None:
-    """Hand on what a host answers."""
-    try:
-        await outside.copy(inside)
-        inside.end()
-    except OSError:
-        inside.end(socket.SHUT_RDWR)
-        outside.end(socket.SHUT_RDWR)
-
-
-class Dialer:
-    """Connections to names, in the world outside."""
-
-    def __init__(self, hosts: Hosts, proxy: UpstreamProxy) -> None:
-        self._hosts, self._proxy = hosts, proxy
-        self._known: dict[str, tuple[float, list[str]]] = {}
-
-    async def dial(self, name: str, port: int) -> socket.socket:
+    async def _dial(self, name: str, port: int) -> socket.socket:
         """A connection to a name: to the address that was judged, or through the user's proxy."""
         proxy = self._proxy.for_host(name, port)
         places = await self._lookup(proxy[0]) if proxy else await self._judged(name, port)
@@ -238,7 +222,7 @@ class Dialer:
             sock.setblocking(False)
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    await asyncio.get_running_loop().sock_connect(sock, (address, proxy[1] if proxy else port))
+                    await self._loop.sock_connect(sock, (address, proxy[1] if proxy else port))
             except OSError as error:
                 sock.close()
                 if not error.errno:
@@ -270,12 +254,21 @@ class Dialer:
             return found
         async with asyncio.timeout(_PATIENCE):
             try:
-                rows = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+                rows = await self._loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError):
                 return []  # it has none
         found = list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows))
         self._known[name] = time.monotonic() + _REMEMBERED, found
         return found
+
+
+async def _back(outside: Stream, inside: Stream) -> None:
+    try:
+        await outside.copy(inside)
+        inside.end()
+    except OSError:
+        inside.end(socket.SHUT_RDWR)
+        outside.end(socket.SHUT_RDWR)
 
 
 async def _through(stream: Stream, name: str, port: int, credentials: bytes) -> None:

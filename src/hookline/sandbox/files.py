@@ -94,7 +94,6 @@ class FileChanges:
 
 
 def _changed(call: Syscall) -> OpenedPath:
-    """The file that a call would change."""
     paths = syscalls.METADATA[call.name]
     [(folder, path)] = paths.pairs
     at = call.folder(folder)

@@ -55,9 +55,8 @@ def _places(words: list[str], variables: dict[str, str]) -> list[str]:
         if word in _WITH_VALUE:
             kept += words[index : index + 2]
         elif word.startswith("--config-env"):  # `--config-env=NAME=VARIABLE`, or the second part by itself
-            name, _, variable = ("".join(words[index + 1 : index + 2]) if "=" not in word else word[13:]).rpartition(
-                "="
-            )
+            given = word[13:] if "=" in word else "".join(words[index + 1 : index + 2])
+            name, _, variable = given.rpartition("=")
             kept += ["-c", f"{name}={variables.get(variable, '')}"]
         elif word.partition("=")[0] in _WITH_VALUE and "=" in word:
             kept.append(word)

@@ -40,7 +40,6 @@ class OpenCalls(WriteJudge):
         return dict.fromkeys(syscalls.OPENS, self._open)
 
     def _open(self, call: Syscall) -> Refusal | None:
-        """Open a file and hand it over."""
         if self._line.places is None and not self._line.policy.block and self._view is None:
             return None
         folder, path, flags, mode = _opening(call)

@@ -14,6 +14,7 @@ _PATIENCE = 30.0
 _PIECE = 1 << 17
 _MOST_HEAD, _MOST_HELLO = 1 << 16, 1 << 15
 _METHODS = tuple(b"GET |POST |PUT |HEAD |PATCH |DELETE |OPTIONS |CONNECT |TRACE |PRI ".split(b"|"))
+_KNOWN = (*_METHODS, b"SSH-")
 _HANDSHAKE, _SERVER_NAME = 22, 0
 
 
@@ -175,9 +176,7 @@ async def opening(stream: Stream) -> tuple[str, str]:
     data = await stream.fill(1)
     if data[:1] == bytes([_HANDSHAKE]):
         return "tls", await _asked_name(stream)
-    while (
-        data and len(data) < 8 and any(method.startswith(data) for method in (*_METHODS, b"SSH-")) and not stream.over
-    ):
+    while data and len(data) < 8 and any(known.startswith(data) for known in _KNOWN) and not stream.over:
         data = await stream.fill(len(data) + 1)
     if data.lstrip(b"\r\n").startswith(_METHODS):
         return "http", ""
@@ -191,12 +190,7 @@ async def _asked_name(stream: Stream) -> str:
         data = await stream.fill(at + 5)
         size = int.from_bytes(data[at + 3 : at + 5], "big")
         data = await stream.fill(at + 5 + size)
-        if (
-            data[at : at + 1] != bytes([_HANDSHAKE])
-            or len(data) < at + 5 + size
-            or len(hello) > _MOST_HELLO
-            or not size
-        ):
+        if not size or len(data) < at + 5 + size or data[at] != _HANDSHAKE or len(hello) > _MOST_HELLO:
             return ""
         hello, at = hello + data[at + 5 : at + 5 + size], at + 5 + size
     return server_name(hello[4:])
@@ -270,11 +264,8 @@ def checked_head(lines: list[bytes], names: list[str]) -> list[bytes]:
     method, target, *_ = [*lines[0].split(b" "), b"", b""]  # what is left out is refused below
     hosts = [value for name, value in fields(lines) if name == b"host"]
     host = hosts[0].rpartition(b":")[0] or hosts[0] if len(hosts) == 1 else b""
-    if (
-        method == b"CONNECT"
-        or not target.startswith((b"/", b"*"))
-        or host.decode("ascii", "replace").lower() not in names
-    ):
+    is_known = host.decode("ascii", "replace").lower() in names
+    if method == b"CONNECT" or not target.startswith((b"/", b"*")) or not is_known:
         shown = (hosts[0] if hosts else target)[:80].decode("ascii", "replace")
         raise RefusedConnection(f"the request is for `{shown}`")
     dropped = (b"upgrade", b"http2-settings")
