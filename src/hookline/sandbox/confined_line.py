@@ -173,7 +173,8 @@ class ConfinedLine:
         self.owner: int = owner
         self.shown: dict[str, str] = {}
         self.command: CommandProcess | None = None
-        self._confined: tuple[object, ...] = ()
+        self.confined: tuple[object, ...] = ()
+        """The facts that the rules depend on to which this process is held already."""
         self.hidden: places.HiddenPlaces = hidden or places.hidden_places(policy, variables)
         if self.hidden.inside and not kernel.waits_killable():
             say(f"`{self.hidden.inside[0]}` can be read: it lies in a writable folder, and this kernel is before 5.19")
@@ -191,7 +192,7 @@ class ConfinedLine:
         """
         if self.policy.network == "hosts" or self.reads:
             return
-        self._confined = self._facts()
+        self.confined = self._facts()
         try:
             self.enter_rules()
             self.command = CommandProcess(self, waits=True)
@@ -199,14 +200,9 @@ class ConfinedLine:
         except (kernel.Unsupported, OSError):
             return  # it is of no use for any line
 
-    @property
-    def confined(self) -> bool:
-        """Whether this process is held to this line's rules already."""
-        return bool(self._confined)
-
     def hand_over(self, line: ConfinedLine, folder: str, limits: list[int], files: list[int]) -> bool:
         """Have the process that waits turn into a line's command, if it is confined as that line has to be."""
-        fits = self._confined == line._facts() and self.read is line.read
+        fits = self.confined == line._facts() and self.read is line.read
         order = (line.argv, line.environment, folder, limits, files)
         if self.command is None or not fits or not self.command.start(order):
             return False

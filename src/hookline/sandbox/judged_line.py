@@ -105,8 +105,8 @@ _QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
 """Files and folders that programs try to write on the side, and do without when they cannot."""
 
 
-class Refusal:
-    """What was refused, by which guard, why, and what to do about it."""
+class Refusal(Exception):
+    """What was refused, by which guard, why, and what to do about it; a judge returns or raises it."""
 
     def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
         self.what: str = what
@@ -191,10 +191,7 @@ _MOST_KNOWN = 512
 
 
 class CallMade(Exception):
-    """The supervisor has made a call itself: the caller gets its result, and the kernel does nothing more."""
-
-    def __init__(self, value: int = 0) -> None:
-        self.value = value
+    """The supervisor has made a call itself: the caller is told so, and the kernel does nothing more."""
 
 
 class CallAnswered(Exception):
@@ -231,9 +228,9 @@ class Syscall:
         """Whether it is still waited for: what was read of its process was that process's."""
         return kernel.still_waiting(self.listener, self.ident)
 
-    def answer(self, error: int | None = None, value: int = 0) -> None:
-        """Let it go on, or answer it: with a result or an error."""
-        kernel.respond(self.listener, self.ident, error, value)
+    def answer(self, error: int | None) -> None:
+        """Let it go on, or answer it: 0 where it was made, or an error."""
+        kernel.respond(self.listener, self.ident, error)
 
     def answer_later(self, deed: Callable[[], int | None], *fds: int) -> None:
         """Have a thread do what may take long, answer with the error that this returns, and close descriptors."""
@@ -352,6 +349,7 @@ class JudgedLine:
         self.policy: Policy = policy
         self.places: WritablePlaces | None = places
         self.others: OutsideResources = OutsideResources()
+        self.reporter: Reporter = reporter
         self.saw: Callable[[str, str], None] = reporter.saw
         self.roots: tuple[str, ...] = roots
         self.hidden: tuple[str, ...] = hidden
@@ -364,14 +362,6 @@ def number_in(path: str, key: str, default: int) -> int:
     """The number behind a word in one of procfs's tables."""
     with open(path) as lines:
         return next((int(line.split()[1]) for line in lines if line.startswith(key)), default)
-
-
-_connect, _bind = kernel.function("connect"), kernel.function("bind")
-
-
-def connect(fd: int, address: bytes) -> int:
-    """Connect a socket; 0 or the error."""
-    return (kernel.failure().errno or 0) if _connect(fd, address, len(address)) else 0
 
 
 class SocketCopy:
@@ -396,13 +386,13 @@ class SocketCopy:
         if self.blocking:
             fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags | os.O_NONBLOCK)
         try:
-            return connect(self.fd, address)
+            return kernel.connect(self.fd, address)
         finally:
             if self.blocking:
                 fcntl.fcntl(self.fd, fcntl.F_SETFL, self._flags)
 
     def bind(self, address: bytes) -> None:
-        if _bind(self.fd, address, len(address)):
+        if kernel.bind(self.fd, address, len(address)):
             raise kernel.failure()
 
     def __enter__(self) -> Self:

@@ -121,6 +121,7 @@ _fstatfs = function("fstatfs")
 _facts = (c_long * (_STATFS // 8))()
 """What `_fstatfs` last said: asked of every file that is opened."""
 _prctl_call, _capget, _capset = function("prctl"), function("capget"), function("capset")
+_connect, bind = function("connect"), function("bind")
 _CAPABILITY_HEADER = buffer(struct.pack("Ii", 0x20080522, 0))
 MACHINE = os.uname().machine
 
@@ -293,10 +294,10 @@ def still_waiting(listener: int, notice: int) -> bool:
     return True
 
 
-def respond(listener: int, notice: int, error: int | None = None, value: int = 0) -> None:
-    """Let a call go on, or answer it: with a result or an error. A process that has ended meanwhile does not mind."""
+def respond(listener: int, notice: int, error: int | None) -> None:
+    """Let a call go on, or answer it: with 0 or an error. A process that has ended meanwhile does not mind."""
     try:
-        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, value, -(error or 0), _CONTINUE if error is None else 0))
+        fcntl.ioctl(listener, _SEND, RESPONSE.pack(notice, 0, -(error or 0), _CONTINUE if error is None else 0))
     except OSError:
         return
 
@@ -350,6 +351,11 @@ def memory_file(data: bytes) -> int:
     fd = os.memfd_create("hookline")
     os.write(fd, data)
     return fd
+
+
+def connect(fd: int, address: bytes) -> int:
+    """Connect a socket; 0 or the error."""
+    return (failure().errno or 0) if _connect(fd, address, len(address)) else 0
 
 
 class Memory:

@@ -18,7 +18,7 @@ from hookline.sandbox.path_access import OpenedPath, name_of, resolve_parent
 from hookline.sandbox.places import read_table
 from hookline.sandbox.processes import descends
 from hookline.sandbox.protected import OPENS, ProtectedPaths
-from hookline.sandbox.writes import NamedPlace, RefusedCall, WriteJudge
+from hookline.sandbox.writes import NamedPlace, WriteJudge
 
 _MOST_LINKS = 40
 _QUICK = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -52,10 +52,7 @@ class OpenCalls(WriteJudge):
                 raise CallAnswered
             if not self._line.hidden and not text.startswith("/proc"):
                 return None  # Landlock decides
-        try:
-            fd = self._line.callers.act(call.thread, lambda: self._opened(call, folder, text, flags, mode))
-        except RefusedCall as refused:
-            return refused.refusal
+        fd = self._line.callers.act(call.thread, lambda: self._opened(call, folder, text, flags, mode))
         if flags & syscalls.O_WRITES and kernel.is_proc(fd) and (found := self._reaches(name_of(fd))):
             os.close(fd)
             return found
@@ -144,7 +141,7 @@ class OpenCalls(WriteJudge):
             raise kernel.error(errno.EEXIST)
         if facts is not None and not flags & (os.O_ACCMODE | os.O_TRUNC):
             return self._open_name(call, place, flags & ~os.O_CREAT, 0)  # it is there, and is only read
-        raise RefusedCall(outside(self._line.policy, "write", place.path))
+        raise outside(self._line.policy, "write", place.path)
 
     def _wait_to_open(self, call: Syscall, place: NamedPlace, flags: int) -> int:
         """A pipe that no program reads yet is waited for in a thread; `/dev/tty` is the caller's terminal."""
@@ -187,7 +184,7 @@ class OpenCalls(WriteJudge):
         if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY and self._is_hidden(fd):
             os.close(fd)
             advice = f"to allow it, add `--show {place.path}`"
-            raise RefusedCall(Refusal(f"to read `{place.path}`", self._guard, "it holds secrets", advice))
+            raise Refusal(f"to read `{place.path}`", self._line.policy.write_guard, "it holds secrets", advice)
 
 
 class SystemView:

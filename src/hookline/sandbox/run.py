@@ -147,7 +147,7 @@ class _Watch:
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
         judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden, view=line.view)
-        self._supervisor = Supervisor(judged, self._caller, egress)
+        self._supervisor = Supervisor(judged, egress)
         self._limits: UsageLimits | None = None
         self._running, self._settled, self._egress = True, False, egress
 

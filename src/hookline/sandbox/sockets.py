@@ -18,16 +18,7 @@ from functools import partial
 
 from hookline.sandbox import kernel
 from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
-from hookline.sandbox.judged_line import (
-    CallAnswered,
-    CallMade,
-    JudgedLine,
-    Refusal,
-    SocketCopy,
-    Syscall,
-    Table,
-    connect,
-)
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, SocketCopy, Syscall, Table
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
 from hookline.sandbox.syscalls import AT_FDCWD
@@ -218,7 +209,7 @@ def _make(sock: SocketCopy, call: Syscall, address: bytes, file: int = -1) -> No
     if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):
         fd, *files = kept = [os.dup(each) for each in (sock.fd, file) if each >= 0]
         waits = error == errno.EINPROGRESS
-        deed = partial(_finish, call, fd) if waits else partial(connect, fd, address or _path_address(*files))
+        deed = partial(_finish, call, fd) if waits else partial(kernel.connect, fd, address or _path_address(*files))
         call.answer_later(deed, *kept)
         raise CallAnswered
     if error:

@@ -8,16 +8,7 @@ from contextlib import suppress
 
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge
-from hookline.sandbox.judged_line import (
-    CallAnswered,
-    CallMade,
-    JudgedLine,
-    Refusal,
-    Reporter,
-    Syscall,
-    Table,
-    number_in,
-)
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, number_in
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.programs import Library
 
@@ -119,8 +110,8 @@ _STARTED = {name for name, _ in syscalls.STARTED.values()}
 class Supervisor:
     """One line's judge: the policy, and what the kernel says of each call."""
 
-    def __init__(self, line: JudgedLine, reporter: Reporter, egress: Egress | None = None) -> None:
-        self._line, self._reporter = line, reporter
+    def __init__(self, line: JudgedLine, egress: Egress | None = None) -> None:
+        self._line = line
         self.starts: ProgramStarts = ProgramStarts(line)
         self._egress = egress
         self._protected: ProtectedPaths | None = None
@@ -161,23 +152,25 @@ class Supervisor:
 
     def finish(self) -> None:
         """Take back what could not be judged before the line had ended, and say so."""
-        guard = self._line.policy.write_guard
+        guard, say = self._line.policy.write_guard, self._line.reporter.say
         for path in self._protected.astray() if self._protected else ():
             with suppress(OSError):
                 os.unlink(path)
             reason = "it leads git to settings that are not protected, and was removed"
-            self._reporter.say(Refusal(f"to leave `{path}`", guard, reason))
+            say(Refusal(f"to leave `{path}`", guard, reason))
         for path in self._snapshot.put_back() if self._snapshot else ():
             reason = "it runs later; it was changed, and put back when the line had ended"
-            self._reporter.say(Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`"))
+            self._line.reporter.say(
+                Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`")
+            )
 
     def answer(self, listener: int, notice: tuple[int, ...]) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
         call = Syscall(_NAMES.get(notice[3], ""), notice, self._line.memory, listener)
         try:
             refusal = self.judge(call)
-        except CallMade as made:
-            call.answer(0, made.value)
+        except CallMade:
+            call.answer(0)
             return
         except CallAnswered:
             return
@@ -187,7 +180,7 @@ class Supervisor:
         if not call.waits():
             return
         if refusal is not None:
-            self._reporter.say(refusal)
+            self._line.reporter.say(refusal)
             if call.name in ("arch_prctl", "set_tid_address"):  # by a program that has started
                 signals.send(call.thread, signals.KILL)
         denied = call.name in syscalls.WRITES or call.name in ("execve", "execveat", "socket", "connect", "bind")
@@ -197,7 +190,10 @@ class Supervisor:
         """Why a call may not be made, if it may not; `CallMade` if it has been, OSError if it fails."""
         if call.name not in self._judges:
             self.look_around()
-        return self._judges[call.name](call)
+        try:
+            return self._judges[call.name](call)
+        except Refusal as refusal:
+            return refusal.with_traceback(None)
 
     def _never(self, call: Syscall) -> Refusal | None:
         return Refusal(syscalls.REFUSED[call.name], self._line.policy.write_guard, "a confined line may not do this")

@@ -23,13 +23,6 @@ _MOST_TEXT = 1 << 20
 _ACTS = {"unlink": REMOVES, "unlinkat": REMOVES, "rmdir": REMOVES, "mkdir": MAKES_FOLDER, "mkdirat": MAKES_FOLDER}
 
 
-class RefusedCall(Exception):
-    """A call that is not made, and is reported."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        self.refusal = refusal
-
-
 class NamedPlace:
     """A name in an open folder."""
 
@@ -52,10 +45,6 @@ class WriteJudge:
     def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
         self._line, self._protected = line, protected
 
-    @property
-    def _guard(self) -> str:
-        return self._line.policy.write_guard
-
     def _problem(self, place: NamedPlace, act: str) -> str:
         return self._protected.problem(place.folder.path, place.name.rstrip("/"), act) if place.name != "." else ""
 
@@ -63,7 +52,7 @@ class WriteJudge:
         if self._line.places is None:
             return
         if self._line.others.own(place.path):
-            raise RefusedCall(outside(self._line.policy, "write", place.path))
+            raise outside(self._line.policy, "write", place.path)
         problem = self._problem(place, act)
         if problem:
             self._refuse(place.path, problem)
@@ -75,13 +64,14 @@ class WriteJudge:
             self._judge(NamedPlace(OpenedPath(folder or "/"), name or "."), act)
 
     def _refuse(self, path: str, problem: str) -> None:
-        raise RefusedCall(Refusal(f"to write `{path}`", self._guard, problem, f"to allow it, add `--unprotect {path}`"))
+        advice = f"to allow it, add `--unprotect {path}`"
+        raise Refusal(f"to write `{path}`", self._line.policy.write_guard, problem, advice)
 
     def _judge_change(self, path: str) -> None:
         """Judge a file that is open, and is about to be written."""
         self._judge_path(path, OPENS)
         if not self._holds(path):
-            raise RefusedCall(outside(self._line.policy, "write", path))
+            raise outside(self._line.policy, "write", path)
 
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
@@ -95,7 +85,7 @@ class WriteJudge:
             raise kernel.error(errno.EEXIST)
         if not there and not new:
             raise kernel.error(errno.ENOENT)
-        raise RefusedCall(outside(self._line.policy, "write", place.path))
+        raise outside(self._line.policy, "write", place.path)
 
 
 class NameCalls(WriteJudge):
@@ -115,10 +105,7 @@ class NameCalls(WriteJudge):
             return None
         named = {"link": self._link, "linkat": self._link, "truncate": self._truncate}
         deed = named.get(call.name, self._make_names)
-        try:
-            self._line.callers.act(call.thread, lambda: deed(call))
-        except RefusedCall as refused:
-            return refused.refusal
+        self._line.callers.act(call.thread, lambda: deed(call))
         raise CallMade
 
     def _make_names(self, call: Syscall) -> None:
@@ -160,7 +147,7 @@ class NameCalls(WriteJudge):
         self._judge(source, MOVES)
         self._keep_inside(source, new=False)
         if not self._holds(target.path):
-            raise RefusedCall(outside(self._line.policy, "write", target.path))
+            raise outside(self._line.policy, "write", target.path)
         if flags & _EXCHANGE:
             self._judge(target, MOVES)
             self._judge(source, MAKES)

@@ -213,9 +213,8 @@ def _rehearse() -> None:
         scoped = kernel.landlock_version() >= SCOPED_SINCE
         syscalls.program(kernel.MACHINE, scoped_signals=scoped, starts=starts, reads=reads)
     main.understand([*_USUAL.arguments(), "--", "true"])
-    reporter = Reporter("")
-    line = JudgedLine(_USUAL, WritablePlaces(["/"]), reporter)
-    judge = supervisor.Supervisor(line, reporter)
+    line = JudgedLine(_USUAL, WritablePlaces(["/"]), Reporter(""))
+    judge = supervisor.Supervisor(line)
     judge.look_around()
     path = kernel.buffer(b"/bin/true\0")
     words = kernel.buffer(struct.pack("QQ", addressof(path), 0))
