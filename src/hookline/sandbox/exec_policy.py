@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 from hookline.sandbox import programs
 from hookline.sandbox.judged_line import number_in
@@ -239,11 +240,8 @@ class Approvals:
             if environ is None or (environ == _texts(f"/proc/{thread}/environ") and not _is_traced(thread)):
                 return []
         path = os.readlink(f"/proc/{thread}/exe")
-
-        def variables() -> list[str]:
-            return _texts(f"/proc/{thread}/environ")
-
-        found = [Start(path, path, words, cwd, thread, opened=f"/proc/{thread}/exe", variables=variables)]
+        environ_of = partial(_texts, f"/proc/{thread}/environ")
+        found = [Start(path, path, words, cwd, thread, opened=f"/proc/{thread}/exe", variables=environ_of)]
         scripts = [words[at:] for at in (1, 2) if words[at:]]
         return [*found, *(found[0].as_program(each[0], _leads(thread, each[0]), each) for each in scripts)]
 

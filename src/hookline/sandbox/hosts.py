@@ -92,9 +92,8 @@ class UpstreamProxy:
     def __init__(self, variables: Mapping[str, str]) -> None:
         known = {name.lower(): value for name, value in variables.items() if name.lower().endswith("_proxy") and value}
         self._urls = {80: known.get("http_proxy"), 443: known.get("https_proxy"), 0: known.get("all_proxy")}
-        self._direct = [
-            name.strip().lstrip("*.") for name in known.get("no_proxy", "").lower().split(",") if name.strip()
-        ]
+        names = known.get("no_proxy", "").lower().split(",")
+        self._direct = [name.strip().lstrip("*.") for name in names if name.strip()]
 
     def for_host(self, name: str, port: int) -> tuple[str, int, bytes] | None:
         """The proxy's host, port and credentials; ValueError for one that is not understood."""

@@ -77,7 +77,8 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     def intersected(self, other: Policy) -> Policy:
         """What both policies allow; the sockets and tokens that either of them grants."""
         network, hosts = self._shared_network(other)
-        limits = (*self.limits.items(), *other.limits.items())
+        limits = dict(self.limits)
+        limits |= {name: min(most, limits.get(name, most)) for name, most in other.limits.items()}
         return Policy(
             _both(self.write, other.write),
             read=_both(self.read, other.read),
@@ -86,9 +87,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             hosts=hosts,
             tokens=tuple(dict.fromkeys([*self.tokens, *other.tokens])),
             sockets=tuple(dict.fromkeys([*self.sockets, *other.sockets])),
-            limits={
-                name: min(most, self.limits.get(name, most), other.limits.get(name, most)) for name, most in limits
-            },
+            limits=limits,
             hide=tuple(dict.fromkeys([*self.hide, *other.hide])),
             protect=tuple(dict.fromkeys([*self.protect, *other.protect])),
             show=self._shared("show", other),

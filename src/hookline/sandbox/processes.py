@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import suppress
 
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.judged_line import CallMade, JudgedLine, Refusal, Syscall, Table, number_in
@@ -148,16 +149,11 @@ def _usage() -> dict[str, float]:
     ticks = kilobytes = 0
     for pid in signals.descendants(os.getpid()):
         ticks += sum(map(int, signals.facts(str(pid))[_TIMES]))
-        kilobytes += sum(int(line.split()[1]) for line in _status(pid) if line.startswith(_OWN))
+        with suppress(OSError):  # it has ended
+            lines = kernel.content(f"/proc/{pid}/status").splitlines()
+            kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
     seconds = ticks / os.sysconf("SC_CLK_TCK") + ended.children_user + ended.children_system
     return {"cpu": seconds, "memory": kilobytes << 10}
-
-
-def _status(pid: int) -> list[bytes]:
-    try:
-        return kernel.content(f"/proc/{pid}/status").splitlines()
-    except OSError:
-        return []
 
 
 _WHAT = {

@@ -160,9 +160,7 @@ class Supervisor:
             say(Refusal(f"to leave `{path}`", guard, reason))
         for path in self._snapshot.put_back() if self._snapshot else ():
             reason = "it runs later; it was changed, and put back when the line had ended"
-            self._line.reporter.say(
-                Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`")
-            )
+            say(Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`"))
 
     def answer(self, listener: int, notice: tuple[int, ...]) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
