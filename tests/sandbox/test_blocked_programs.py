@@ -162,6 +162,24 @@ def test_a_line_cannot_limit_its_supervisor() -> None:
     assert all("refused to change process" in result["output"] for result in results[:3])
 
 
+TRACED = """
+import ctypes, os
+name = b'\\\\rTracerPid:\\\\t0'
+os.symlink('/usr/bin/git', name)
+libc = ctypes.CDLL(None)
+libc.prctl(15, name, 0, 0, 0)
+libc.ptrace(0, 0, 0, 0)
+os.execv(os.path.abspath(name), ['git', 'version'])
+"""
+
+
+def test_a_traced_program_cannot_pass_for_another_by_the_name_that_it_gives_itself() -> None:
+    """A process's name is a row of the table that says who traces it; what starts by a link has the link's name."""
+    [result] = hold([f'python3 -c "{TRACED.strip()}"'])
+
+    assert "it is traced, and the pattern" in result["output"]
+
+
 MEMORY = """
 import os, subprocess
 one = subprocess.Popen(['git', 'cat-file', '--batch'], stdin=subprocess.PIPE)
@@ -266,6 +284,24 @@ os.write(write, b"x")
 """A file that tells another process of what can be read, by a signal that ends it."""
 
 
+BY_DESCRIPTOR = """
+import os, signal, subprocess, sys
+def sent(pid, wait):
+    fd = os.pidfd_open(pid)
+    if wait:
+        os.waitpid(pid, 0)
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGTERM)
+        return "sent"
+    except OSError as error:
+        return error.errno
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = os.fork() or os._exit(0)
+print(sent(int(sys.argv[1]), False), sent(child, True), sent(os.getpid(), False))
+"""
+"""To a program outside, to one that has ended, and to itself."""
+
+
 def test_signals_stay_inside_on_kernels_whose_landlock_does_not_hold_them() -> None:
     """The supervisor sends them itself: to what the line has started, and to nothing else of a group."""
     with subprocess.Popen(["sleep", "60"], process_group=0) as other:
@@ -273,7 +309,7 @@ def test_signals_stay_inside_on_kernels_whose_landlock_does_not_hold_them() -> N
         line = (
             f"trap 'echo group' USR1; kill -9 {other.pid}; kill -9 $PPID; kill -USR1 0; kill -USR1 -{group}; "
             "sleep 60 & kill -0 $! && kill $!; wait $!; echo ended $?; (kill -9 $BASHPID); echo own $?; "
-            f"kill -0 999999; echo none $?; python3 -c '{OWNED}' {other.pid}"
+            f"kill -0 999999; echo none $?; python3 -c '{OWNED}' {other.pid}; python3 -c '{BY_DESCRIPTOR}' {other.pid}"
         )
         done = subprocess.run(
             [sys.executable, "-c", BEFORE, line], capture_output=True, text=True, check=False, process_group=group
@@ -282,5 +318,5 @@ def test_signals_stay_inside_on_kernels_whose_landlock_does_not_hold_them() -> N
         other.kill()
 
     assert alive
-    assert done.stdout.split("\n") == ["group", "group", "ended 143", "own 137", "none 1", ""]
+    assert done.stdout.split("\n") == ["group", "group", "ended 143", "own 137", "none 1", "1 3 sent", ""]
     assert done.returncode == 0

@@ -281,3 +281,25 @@ def test_a_supervisor_lets_go_of_every_descriptor_but_its_own(kept: tuple[int, .
         f"os._exit(found != {{fd for fd in {kept} if fd >= 0}})\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("flags", [("--processes", "50"), ("--read", arena.PROJECT), ()])
+def test_a_program_s_name_may_be_any_bytes(flags: tuple[str, ...]) -> None:
+    """What the kernel says of a process holds its name, which no encoding has to know."""
+    line = (
+        r"cp $(command -v sleep) $'\xff)\r'; ./$'\xff)\r' 60 & while [ ! -e /proc/$!/exe ]; do :; done; "
+        "cat /proc/$!/stat > /dev/null; prlimit --pid $! --nofile=9; kill $!; echo alive"
+    )
+    result = run(line, extra=flags)
+
+    assert (result["code"], result["output"].splitlines()[-1]) == (0, "alive")
+
+
+def test_a_line_starts_in_a_folder_that_has_been_removed(tmp_path: Path) -> None:
+    """The kernel lets programs start there, too."""
+    command = ['rmdir $PWD; exec "$@"', "sh", *arena.confined(write=["/var/tmp"], block=["x *"]), "echo", "alive"]
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    done = subprocess.run(["sh", "-c", *command], cwd=folder, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, "alive\n")

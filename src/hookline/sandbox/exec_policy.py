@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hookline.sandbox import programs
-from hookline.sandbox.judged_line import number_in
-from hookline.sandbox.kernel import content
+from hookline.sandbox.kernel import content, facts
 from hookline.sandbox.path_access import WritablePlaces, real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
 from hookline.sandbox.syscalls import AT_FDCWD
@@ -251,7 +250,7 @@ def _texts(path: str) -> list[str]:
 
 
 def _is_traced(thread: int) -> bool:
-    return number_in(f"/proc/{thread}/status", "TracerPid:", 0) != 0
+    return facts(f"/proc/{thread}/status")[b"TracerPid"] != b"0"
 
 
 def _base(path: str) -> str:

@@ -16,7 +16,7 @@ from functools import partial
 
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.exec_policy import quoted
-from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, number_in, quiet
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, quiet
 from hookline.sandbox.path_access import OpenedPath, name_of, real, resolve_in_process
 from hookline.sandbox.policy import Policy
 
@@ -98,7 +98,7 @@ def _changed(call: Syscall) -> OpenedPath:
     [(folder, path)] = paths.pairs
     at = call.folder(folder)
     if call.name == "ioctl":
-        fd = kernel.take_descriptor(number_in(f"/proc/{call.thread}/status", "Tgid:", call.thread), at)
+        fd = kernel.take_descriptor(call.thread, at)
         return OpenedPath(name_of(fd), fd)
     flags = call.arguments[paths.flags] & 0xFFFFFFFF if paths.flags >= 0 else 0
     if flags & ~(syscalls.AT_NO_FOLLOW | syscalls.AT_EMPTY_PATH):

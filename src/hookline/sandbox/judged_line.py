@@ -262,13 +262,12 @@ class Rights:
     """A thread's user, group, further groups, capabilities and umask, as files see them; `file` tells threads apart."""
 
     def __init__(self, thread: int | str, file: int = 0) -> None:
-        text = kernel.content(f"/proc/{thread}/status").decode("utf-8", "replace")
-        lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-        self.user: int = int(lines["Uid"].split()[3])
-        self.group: int = int(lines["Gid"].split()[3])
-        self.groups: list[int] = [int(group) for group in lines["Groups"].split()]
-        self.capabilities: int = int(lines["CapEff"], 16)
-        self.umask: int = int(lines.get("Umask", "022"), 8)
+        facts = kernel.facts(f"/proc/{thread}/status")
+        self.user: int = int(facts[b"Uid"].split()[3])
+        self.group: int = int(facts[b"Gid"].split()[3])
+        self.groups: list[int] = [int(group) for group in facts[b"Groups"].split()]
+        self.capabilities: int = int(facts[b"CapEff"], 16)
+        self.umask: int = int(facts.get(b"Umask", b"022"), 8)
         self.file: int = file
 
     def same(self, other: Rights) -> bool:
@@ -356,12 +355,6 @@ class JudgedLine:
         self.view: dict[str, tuple[str, bytes]] | None = view
         self.callers: Callers = Callers()
         self.memory: kernel.Memory = kernel.Memory()
-
-
-def number_in(path: str, key: str, default: int) -> int:
-    """The number behind a word in one of procfs's tables."""
-    with open(path) as lines:
-        return next((int(line.split()[1]) for line in lines if line.startswith(key)), default)
 
 
 class SocketCopy:

@@ -259,8 +259,7 @@ def take_descriptor(thread: int, descriptor: int) -> int:
     try:
         pidfd = os.pidfd_open(thread, _PIDFD_THREAD)
     except OSError:
-        status = content(f"/proc/{thread}/status")
-        pidfd = os.pidfd_open(int(status.partition(b"\nTgid:")[2].split(None, 1)[0]))
+        pidfd = os.pidfd_open(process_of(thread))
     try:
         return call("pidfd_getfd", pidfd, descriptor, 0)
     finally:
@@ -344,6 +343,16 @@ def content(path: str) -> bytes:
         return b"".join(parts)
     finally:
         os.close(fd)
+
+
+def facts(path: str) -> dict[bytes, bytes]:
+    """What a table of procfs says, by name. A process gives itself its own, with any line end in it but this one."""
+    return dict(row.partition(b":\t")[::2] for row in content(path).split(b"\n"))
+
+
+def process_of(thread: int | str) -> int:
+    """The process that a thread belongs to."""
+    return int(facts(f"/proc/{thread}/status")[b"Tgid"])
 
 
 def memory_file(data: bytes) -> int:

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from hookline.sandbox import kernel, signals, syscalls
-from hookline.sandbox.judged_line import CallMade, JudgedLine, Refusal, Syscall, Table, number_in
+from hookline.sandbox.judged_line import CallMade, JudgedLine, Refusal, Syscall, Table
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPU, _DATA = 0, 2
@@ -16,7 +16,7 @@ _CPU, _DATA = 0, 2
 _MOMENT = 0.1
 _TIMES = slice(11, 15)
 """Where a process's facts have its processor time, and that of its children that have ended."""
-_OWN = (b"RssAnon:", b"RssShmem:")
+_OWN = (b"RssAnon", b"RssShmem")
 
 
 class OtherProcesses:
@@ -58,11 +58,13 @@ class OtherProcesses:
         Every process that a group or `-1` means gets it which the line has started, and no other one.
         """
         name, thread, arguments = call.name, call.thread, call.arguments
-        caller = number_in(f"/proc/{thread}/status", "Tgid:", thread)
+        caller = kernel.process_of(thread)
         target, number = call.number(0), arguments[syscalls.SIGNAL_AT.get(name, 1)] & 0xFFFFFFFF
         if name == "pidfd_send_signal":
-            target = number_in(f"/proc/{thread}/fdinfo/{target}", "Pid:", -1)
-        if target == caller or (name == "tkill" and number_in(f"/proc/{target}/status", "Tgid:", 0) == caller):
+            target = int(kernel.facts(f"/proc/{thread}/fdinfo/{target}").get(b"Pid", b"0"))
+            if target <= 0:  # it has ended
+                raise kernel.error(errno.ESRCH)
+        elif target == caller or (name == "tkill" and _process_of(target) == caller):
             return None
         if target > 0 and not _process_of(target):
             raise kernel.error(errno.ESRCH)
@@ -99,7 +101,7 @@ def _group(pid: int) -> int:
 
 def _process_of(thread: int) -> int:
     try:
-        return number_in(f"/proc/{thread}/status", "Tgid:", 0)
+        return kernel.process_of(thread)
     except OSError:
         return 0
 
@@ -150,8 +152,8 @@ def _usage() -> dict[str, float]:
     for pid in signals.descendants(os.getpid()):
         ticks += sum(map(int, signals.facts(str(pid))[_TIMES]))
         with suppress(OSError):  # it has ended
-            lines = kernel.content(f"/proc/{pid}/status").splitlines()
-            kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
+            status = kernel.facts(f"/proc/{pid}/status")
+            kilobytes += sum(int(status.get(name, b"0 kB").split()[0]) for name in _OWN)
     seconds = ticks / os.sysconf("SC_CLK_TCK") + ended.children_user + ended.children_system
     return {"cpu": seconds, "memory": kilobytes << 10}
 

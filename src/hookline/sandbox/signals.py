@@ -89,8 +89,8 @@ def started(pid: int) -> str:
 def facts(pid: str) -> list[str]:
     """What the kernel says of a process, from its state on; nothing if there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb") as file:  # whose name may be any bytes
+            return file.read().rpartition(b")")[2].decode().split()
     except OSError:
         return []
 

@@ -238,7 +238,7 @@ def _finish(call: Syscall, fd: int) -> int:
 def _signalled(thread: int) -> bool:
     """Whether a signal waits for a thread, which the kernel keeps back while a call is with us."""
     try:
-        rows = dict(row.partition(b":\t")[::2] for row in kernel.content(f"/proc/{thread}/status").splitlines())
+        rows = kernel.facts(f"/proc/{thread}/status")
     except OSError:
         return True
     pending, blocked, ignored = (int(rows[name], 16) for name in (b"SigPnd", b"SigBlk", b"SigIgn"))

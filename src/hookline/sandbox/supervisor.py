@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.exec_policy import Approvals, Start, StartJudge
-from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table, number_in
+from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table
 from hookline.sandbox.path_access import real, resolve_in_process
 from hookline.sandbox.programs import Library
 
@@ -35,8 +35,9 @@ class ProgramStarts:
     def foresee(self, paths: list[str], argv: list[str]) -> None:
         """Judge a program that is about to start, so that what this reads is at hand when it does; that one counts."""
         path = next((path for path in paths if os.path.exists(path)), "")
-        if path:
-            self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
+        with suppress(OSError):  # such as a folder that has been removed
+            if path:
+                self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
 
     def _start(self, call: Syscall) -> Refusal | None:
         self._line.callers.forget()  # a program may have other rights than the one before it
@@ -69,7 +70,7 @@ class ProgramStarts:
     def _trace(self, call: Syscall) -> Refusal | None:
         """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
         target = call.number(1)
-        process = number_in(f"/proc/{target}/status", "Tgid:", target)
+        process = kernel.process_of(target)
         if self._approvals.awaits(process) or self._approvals.awaits(target):
             raise kernel.error(errno.EPERM)
         path = os.readlink(f"/proc/{process}/exe")
@@ -90,7 +91,7 @@ class ProgramStarts:
         """Refuse what a pattern names where a debugger was let go that may not have attached yet."""
         if not self._traced:
             return None
-        process = number_in(f"/proc/{start.thread}/status", "Tgid:", start.thread)
+        process = kernel.process_of(start.thread)
         traced = (process, signals.started(process)) in self._traced
         if not traced or self.judge.names(start.path, start.opened) is None:
             return None
