@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,12 +28,12 @@ from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse, Session
 from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Doubted, Undecided, answer_to_doubts, shell_lines
 from hookline.guards.off_loop import judge_lines, strictest
-from hookline.guards.permissions.line_reads import reads_of
+from hookline.guards.permissions.line_reads import FileRead, reads_of
 from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, glob_start, matches, places_of
 from hookline.guards.sandboxing import Confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, deny, rewrite, stop
-from hookline.sandbox.places import holds_secrets, known_places
+from hookline.sandbox.places import holds_secrets, known_places, place_of, places_below
 from hookline.sandbox.policy import Policy
 
 WRITERS = {tool: ARGUMENTS[tool].name for tool in EDITING}
@@ -132,8 +133,10 @@ class StayInside(msgspec.Struct, eq=False):
         guess = not self.read and seems_to_read(event.tool_name)
         # what is written is what was judged; not an MCP server's, which may mean something else by it
         named = WRITERS.get(event.tool_name) or READERS.get(event.tool_name)
-        read = [path for _, path in paths_of(event, read=True) if event.tool_name not in WRITERS]
-        if secret := self._secret(read, event.cwd):
+        read = paths_of(event, read=True) if event.tool_name not in WRITERS else ()
+        searches = "search" if event.tool_name == "Grep" else ""
+        files = [FileRead(path, by=searches, deep=bool(searches)) for _, path in read]
+        if secret := self._secret(files, event.cwd):
             return deny(secret)
         for field, path in paths_of(event, read=self.read):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
@@ -155,15 +158,27 @@ class StayInside(msgspec.Struct, eq=False):
             return self._hold(event, fence)
         return rewrite({**event.tool_input, **changed}) if changed else None
 
-    def _secret(self, paths: Sequence[Any], cwd: str) -> str:
+    def _secret(self, files: Sequence[FileRead], cwd: str) -> str:
         """Why files may not be read, if one of them holds secrets."""
-        places = known_places(os.environ) if paths else {}
-        for path in paths:
+        places = known_places(os.environ) if files else {}
+        for file in files:
             with suppress(UnresolvablePath):  # such a path is judged with the others
-                for place in list(places_of(path, cwd)):
-                    if holds_secrets(place, places) and not inside_any(place, self.show):
-                        return f"`{path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
+                for path in list(places_of(file.path, cwd)):
+                    for place in (path,) if holds_secrets(path, places) else self._in_folder(path, file, places):
+                        if not inside_any(place, self.show):
+                            return f"`{file.path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
+
+    def _in_folder(self, folder: str, file: FileRead, places: Mapping[str, str]) -> Iterator[str]:
+        """The secrets that a reader of a whole folder comes upon; one of which nothing is known may read the folder."""
+        if not file.deep and file.by != "git":
+            return
+        if place_of(folder, places) and os.path.isdir(folder):
+            yield folder
+        elif file.deep and file.by:
+            for place in places_below(folder, places):
+                if not any(fnmatchcase(name, skipped) for name in place.split("/") for skipped in file.without):
+                    yield place
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Ask about a text that is the name of something on this machine, whatever its argument is called."""
@@ -227,7 +242,8 @@ class StayInside(msgspec.Struct, eq=False):
         for file in found.files:
             if file.by not in ("", "ls") and not held:
                 paths |= dict.fromkeys(_files(file.path, cwd, doubts, hidden="dotglob" in line))
-        secret = self._secret([path for path in paths if path != "."], cwd)  # a folder is not one of the files
+        read = [*map(FileRead, paths), *(file for file in found.files if file.deep or file.by)]
+        secret = self._secret([file for file in read if file.path != "." or (file.deep and not held)], cwd)
         if secret or not self.read:
             return secret
         doubts += [each for each in found.undecidable if each not in doubts]

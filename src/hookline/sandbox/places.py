@@ -86,11 +86,24 @@ def known_places(environ: Mapping[str, str]) -> dict[str, str]:
     return _known[moving]
 
 
+def place_of(path: str, places: Mapping[str, str]) -> str:
+    """The one of these places that a path is or lies in."""
+    while path and path not in places:
+        path = path.rpartition("/")[0]
+    return path
+
+
+def places_below(folder: str, places: Mapping[str, str]) -> Iterator[str]:
+    """Those that are there below a folder."""
+    start = folder.rstrip("/") + "/"
+    for place, text in places.items():
+        if place.startswith(start) and os.path.lexists(place) and (not text or _holds(place, text.encode())):
+            yield place
+
+
 def holds_secrets(path: str, places: Mapping[str, str]) -> bool:
     """Whether a file is in one of these places, or a secret of a project, as far as its path and what it holds tell."""
-    place = path
-    while place and place not in places:
-        place = place.rpartition("/")[0]
+    place = place_of(path, places)
     if not place:
         return is_project_secret(path) and os.path.isfile(path)
     public = place.endswith("/.ssh") and _is_public(path[len(place) + 1 :].partition("/")[0])

@@ -44,7 +44,7 @@ class FileRead(NamedTuple):
     path: str
     certain: bool = True  # whether the word can be nothing but a path
     by: str = ""  # the program it is given to, if that shows, copies or hands on what it is given; `<`: a redirection
-    deep: bool = False  # whether what lies below it is read as well
+    deep: bool = False  # whether what lies below it is read as well, or may be: by a program that is not known
     without: tuple[str, ...] = ()  # names that are passed over on the way
 
 
@@ -92,8 +92,11 @@ def _files(part: SimpleCommand) -> Iterator[FileRead | None]:
     if any(not (filled and "{}" in part.words[index]) for index in part.unknown if index):
         yield None
     words = [word for index, word in enumerate(part.words) if index and index not in part.unknown]
-    operands, files = _understood(part.name, words) or _suspected(part.name, words)
+    understood = _understood(part.name, words)
+    operands, files = understood or _suspected(part.name, words)
     kind = part.name if part.name in _OPENS else "", *_depth(part.name, words)
+    if understood is None and (part.name == "find" or part.name not in _OPENS):
+        kind = kind[0], True, ()
     if part.name in names("searches") and not operands:
         files.append(FileRead("."))
     files = [file for file in files if file.path]  # behind the colon of `host:` stands no file
@@ -149,10 +152,9 @@ def _attached(word: str, name: str) -> Iterator[FileRead]:
             yield FileRead(word.partition(sign)[2].removeprefix("@"))
             yield FileRead(word.rpartition(sign)[2], certain=False)
     if ":" in word and "://" not in word:
-        pieces = word.split(":")[1:]
-        yield from (
-            FileRead(piece, certain=False) for piece in pieces if name in _OPENS or piece.startswith(("/", "~", ".."))
-        )
+        for index, piece in enumerate(word.split(":")):
+            if piece.startswith(("/", "~", "..")) or (index and name in _OPENS):
+                yield FileRead(piece, certain=False)
     if re.match(r"-[^-](?:/.|~|\.\./)", word):
         yield FileRead(word[2:])
     elif re.match(r"-[^-][^/]", word) and name in _OPENS:
