@@ -18,7 +18,7 @@ OTHER = {**BASH, "tool_name": "Read"}
 FIRE = ("fire", "PreToolUse", "--tool", "Bash", "--hooks", "hooks.py")
 
 HOOKS = """
-import os, signal, subprocess, sys, threading, ctypes, atexit
+import asyncio, os, signal, subprocess, sys, threading, ctypes, atexit
 from hookline import Hooks, deny
 from hookline.events import PreToolUse, PostToolUse
 
@@ -167,6 +167,21 @@ def test_every_line_is_answered_once_whatever_a_hook_breaks(breakage: str, kind:
     assert "Bad file descriptor" not in piped.stderr
     [verdict] = answers(fired.stdout)
     assert (verdict["decision"], fired.returncode) == ("deny", 2)
+
+
+@pytest.mark.parametrize("goes_on", ["os.fork()", "os.fork() or await loop.create_future()"])
+def test_a_fork_that_a_hook_lets_go_on_ends(goes_on: str, place: Place) -> None:
+    """It comes back to an event loop that nothing wakes any more; nothing is left of it for all that."""
+    fifo = place.project / "held"
+    os.mkfifo(fifo)
+    held = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    hooks(place, f"os.open({str(fifo)!r}, os.O_WRONLY); loop = asyncio.get_running_loop(); {goes_on}")
+    piped = place.run("pipe", "--hooks", "hooks.py", stdin=f"{json.dumps(BASH)}\n" * 3)
+    fired = place.run(*FIRE)
+
+    assert (len(answers(piped.stdout)), fired.returncode) == (3, 2)
+    assert select.select([held], [], [], 20)[0], "it holds its end of the pipe"
+    os.close(held)
 
 
 def test_exit_code_2_says_why_on_stderr(place: Place) -> None:

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -285,7 +286,7 @@ def _work(work: Work, source: int, sink: int, errors: int, program: str) -> NoRe
             os.close(errors)
         signal.signal(signal.SIGINT, lambda number, frame: None)  # the parent's, which sends TERM
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.register_at_fork(after_in_child=lambda: disconnect(source, sink))
+        os.register_at_fork(before=_note_loop, after_in_child=lambda: _disconnect(source, sink))
         code = _code_of(lambda: work(source, sink), program)
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # a hook may have put anything in their place
@@ -336,8 +337,22 @@ def drop(*descriptors: int) -> int:
     return -1
 
 
-def disconnect(*descriptors: int) -> None:
-    """A process that a hook has forked off takes no lines and gives no answers."""
+_forking = threading.local()
+
+
+def _note_loop() -> None:
+    """Remember the event loop that this thread forks in: in the fork, asyncio no longer tells."""
+    module = sys.modules.get("asyncio")
+    _forking.loop = module._get_running_loop() if module else None  # noqa: SLF001 - `get_running_loop` raises instead
+
+
+def _disconnect(*descriptors: int) -> None:
+    """A process that a hook has forked off takes no lines, gives no answers, and ends when it comes back to the loop.
+
+    A loop cannot run on there: it would wait for what wakes its parent's.
+    """
+    if _forking.loop is not None:
+        _forking.loop.call_soon(os._exit, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in descriptors:
         os.dup2(nothing, fd, inheritable=False)
