@@ -39,6 +39,7 @@ def test_bash_offers_a_commands_flags_and_subcommands() -> None:
     """Read from the command's own parser."""
     assert {"--tool", "--input", "--json"} <= offered("hookline", "fire", "--")
     assert {"show", "verify"} <= offered("hookline", "audit", "")
+    assert offered("hookline", "packs", "") == {"--help", "--json"}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

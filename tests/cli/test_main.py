@@ -67,6 +67,33 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith(f"usage: hookline {name}")
 
 
+WITHOUT_EXTRAS = """
+import contextlib, io, sys
+for name in ("httpx2", "jsonschema", "mcp", "nats", "pyarrow", "rich", "starlette", "uvicorn"):
+    sys.modules[name] = None
+from hookline.cli.main import COMMANDS, main
+for words in (*([name, "--help"] for name in COMMANDS), ["fleet", "push"], ["fleet", "status"], ["fleet", "machines"]):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            code = main(words)
+        except SystemExit as ended:
+            code = ended.code or 0
+    if code:
+        print(*words, code, said.getvalue(), end="")
+"""
+
+
+def test_no_command_needs_an_extra_to_explain_itself(place: Place) -> None:
+    """Where the core alone is installed, `--help` and a wrong command line are as helpful as elsewhere."""
+    done = place.start(sys.executable, "-c", WITHOUT_EXTRAS)
+
+    assert done.stdout.splitlines() == [
+        "fleet push 64 hookline fleet push: the following arguments are required: FOLDER; see `hookline fleet push --help`",  # noqa: E501
+        "fleet status 1 hookline fleet: this machine is in no fleet; run `hookline fleet join URL --token TOKEN`",
+        "fleet machines 1 hookline fleet: a fleet needs an extra; run `pip install 'hookline[fleet]'`",
+    ], done.stderr
+
+
 def test_every_command_has_a_module() -> None:
     """The table names nothing that cannot be imported."""
     for name, (_, about) in COMMANDS.items():

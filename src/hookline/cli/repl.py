@@ -201,7 +201,7 @@ FORMS: dict[Callable[[Mapping[str, Any]], list[str]], tuple[str, ...]] = {  # wh
 
 def _diff(old: str, new: str) -> list[str]:
     changed = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
-    shown = [one for line in changed if not line.startswith("") or line != changed[0] for one in lines(line)]
+    shown = [one for line in changed if line != changed[0] for one in lines(line)]
     return [paint(line, {"+": "green", "-": "red"}.get(line[:1], "dim"), sys.stderr) for line in shown]
 
 

@@ -284,6 +284,9 @@ def test_prove_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert run(capsys, "prove", log.path, "--record", 3)[0] == 2
     assert run(capsys, "verify", log.path, "--checkpoint", kept, "--vkey", key)[0] == 1
     assert run(capsys, "verify", log.path, "--checkpoint", kept, "--vkey", "x")[0] == 1
+    gone = run(capsys, "verify", log.path, "--checkpoint", kept.with_name("gone"), "--vkey", key)
+    assert gone[0] == 1
+    assert "it cannot be read: [Errno 2] No such file" in gone[1]
     rewritten = AuditFile(tmp_path / "rewritten.jsonl")
     rewritten.append([{"n": number} for number in range(6)])
     code, _, said = run(capsys, "verify", rewritten.path, "--checkpoint", kept, "--vkey", key)

@@ -217,8 +217,10 @@ def _verify_one(path: str, args: argparse.Namespace) -> int:
             head = TreeHead.parse(verified_note(args.checkpoint.read_text(encoding="utf-8"), args.vkey))
             LogTree(path).check(head)
             covered = f"its first {head.size} records are those of {head.origin} that the checkpoint is over"
-        except (AuditError, OSError, ValueError) as problem:
+        except AuditError as problem:
             breaks = [*breaks, Break(str(args.checkpoint), 1, str(problem))]
+        except (OSError, ValueError) as problem:
+            breaks = [*breaks, Break(str(args.checkpoint), 1, f"it cannot be read: {problem}")]
     if args.json:
         proof = {} if breaks else {"proves": _proof(file, key)}
         print(unsteered_json(msgspec.json.encode({"whole": not breaks, "breaks": breaks, **proof})))

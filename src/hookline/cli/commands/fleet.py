@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookline.cli import main as entry
 from hookline.cli.commands.audit import ALL_FORMATS, export
@@ -21,17 +21,16 @@ from hookline.cli.style import agreed, counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
 from hookline.display import one_line
 from hookline.errors import FleetError
-from hookline.fleet.administrator import Administrator, FleetPages
 from hookline.fleet.bundle import read_folder
-from hookline.fleet.connection import Server, end
 from hookline.fleet.enforce import check_in_process, preview
-from hookline.fleet.hub import Hub
-from hookline.fleet.leaf import Leaf, agents, join
 from hookline.fleet.ledger import Ledger, MachineRow
 from hookline.fleet.machine import Machine
 from hookline.processes.service import address, control
 from hookline.records.approvals.inbox import alert
 from hookline.records.audit import AuditFile
+
+if TYPE_CHECKING:  # what talks to a hub needs the extra: imported where it is used, so that `--help` does not
+    from hookline.fleet.administrator import Administrator
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _LOOK_SECONDS = 30.0
@@ -50,6 +49,9 @@ def _folder(args: argparse.Namespace) -> Path:
 
 
 async def _hub(args: argparse.Namespace) -> int:
+    from hookline.fleet.connection import Server
+    from hookline.fleet.hub import Hub
+
     folder = private_folder(_folder(args))
     server = None if args.nats else Server(folder, host=args.host, port=args.port, sync=args.durable)
     hub = Hub(folder, server=server, url=args.nats)
@@ -66,7 +68,7 @@ async def _hub(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _watch_silence(hub: Administrator) -> None:
+async def _watch_silence(hub: "Administrator") -> None:
     """Tell the people of `approvals` of each machine that falls silent, once."""
     known: set[str] = set()
     while True:
@@ -177,6 +179,7 @@ async def _export(args: argparse.Namespace) -> int:
 
 
 async def _console(args: argparse.Namespace) -> int:
+    from hookline.fleet.administrator import FleetPages
     from hookline.records.console.server import serve
 
     pages = FleetPages(_folder(args))
@@ -189,7 +192,9 @@ async def _console(args: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
+async def _running(args: argparse.Namespace) -> "AsyncIterator[Administrator]":
+    from hookline.fleet.administrator import Administrator
+
     hub = await Administrator.connect(_folder(args))
     try:
         yield hub
@@ -198,6 +203,8 @@ async def _running(args: argparse.Namespace) -> AsyncIterator[Administrator]:
 
 
 async def _join(args: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import join
+
     enrolment = await join(
         args.url, args.token, name=args.name,
         audit=str(args.audit.absolute() if args.audit else state_folder() / "audit.jsonl"),
@@ -234,6 +241,8 @@ async def _status(_: argparse.Namespace) -> int:
 
 
 async def _run(args: argparse.Namespace) -> int:
+    from hookline.fleet.leaf import Leaf, agents
+
     machine = Machine()
     leaf = Leaf(machine, hosts=agents)
     if machine.connecting() is None:  # held until this process ends
@@ -273,6 +282,8 @@ async def until_eof(source: int = 0) -> None:
 
 async def until_one_ends(*works: Coroutine[Any, Any, object]) -> None:
     """Until one of them has ended; the others are ended, and what went wrong in any of them is raised."""
+    from hookline.fleet.connection import end
+
     tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
