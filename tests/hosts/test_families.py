@@ -13,6 +13,7 @@ import pytest
 
 from hookline.hosts.decode import unknown_offers
 from hookline.hosts.host import Host
+from hookline.hosts.install.survey import find_binary
 from hookline.hosts.prove.run import ProgramRun
 from hookline.hosts.table import AGENTS, find
 from tests.hosts.lab import NAMES, laid_out, own_program
@@ -174,6 +175,8 @@ def test_a_host_changes_no_file_by_a_patch_that_was_not_reported(host: str) -> N
     name = host.partition("-")[0]
     if name not in NAMES:
         pytest.skip("HOOKLINE_HOSTS names others")
+    if find_binary(find(name)) is None:
+        pytest.skip(f"{name} is not on this machine; run tools/hosts/install {name}")
     outcome = confined(host, 150)
 
     assert outcome.escaped == []

@@ -1,12 +1,17 @@
 """A payload in, an answer out, with real hooks in between."""
 
 import json
+from typing import Any
+
+import pytest
 
 from hookline import Hooks, deny, rewrite
 from hookline.events import PreToolUse
 from hookline.guards.sandboxing import host_rewrites
 from hookline.hosts.answer import serve
-from hookline.hosts.table import find
+from hookline.hosts.encode import refuse
+from hookline.hosts.host import Host
+from hookline.hosts.table import HOSTS, find
 from tests.hosts.battery import recorded
 
 PATCH = "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File: /etc/passwd\n+x\n*** End Patch"
@@ -53,3 +58,16 @@ async def test_guards_know_whether_the_host_can_rewrite() -> None:
         await serve(hooks, find(host), json.dumps(sample["payload"]).encode(), event=event)
 
     assert seen == [False, True]
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=lambda host: host.name)
+@pytest.mark.parametrize("name", [{"a": 1}, ["PreToolUse"], 5, True], ids=str)
+async def test_an_event_whose_name_is_no_text_is_denied(host: Host, name: Any) -> None:
+    """A refusal that fails would end the program with a code that most hosts take for a yes."""
+    asked = {"agent_action_name": name, "hookName": name, host.event_field: name, "tool_name": "Bash"}
+    event = next(theirs for theirs, ours in host.events.items() if ours == "PreToolUse")
+
+    response = await serve(Hooks(), host, json.dumps(asked).encode(), event=event)
+
+    assert response.exit_code == refuse(host, "no").exit_code
+    assert b"could not be asked" in response.stdout + response.stderr

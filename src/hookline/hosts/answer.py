@@ -180,7 +180,7 @@ def peek(host: Host, data: bytes, event: str) -> tuple[Event, ...]:
     """The events in a payload that could not be judged, if it can be read at all."""
     try:
         return decode(host, parse_object(data), event=event)
-    except EventError:
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, the refusal must still be said
         return ()
 
 

@@ -36,10 +36,10 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     if isinstance(folders, list) and folders:
         fields.setdefault("cwd", folders[0])
     theirs = fields.pop(host.event_field, None) or event
-    if theirs in host.unjudged:
-        return ()
     if not isinstance(theirs, str) or not theirs:
         raise EventError(f"{host.title}: `{host.event_field}` is missing, so what is to be judged is not known")
+    if theirs in host.unjudged:
+        return ()
     ours = host.ours(theirs)
     if ours is None:
         near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"

@@ -51,7 +51,8 @@ def _unwrap_cline(payload: dict[str, Any]) -> dict[str, Any]:
     turn = payload.get("turn")
     if isinstance(turn, dict):
         payload["last_assistant_message"] = turn.get("outputText")
-    payload["hook_event_name"] = _CLINE_NAMES.get(payload.get("hookName", ""), payload.get("hookName"))
+    name = payload.get("hookName")
+    payload["hook_event_name"] = _CLINE_NAMES.get(name, name) if isinstance(name, str) else name
     return payload
 
 
