@@ -90,8 +90,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--log", type=Path, default=Path("repeat.log"), help="where the log goes (default: repeat.log)")
     parser.add_argument("--idle", action="store_true", help="without the competing processes")
     args, rest = parser.parse_known_args(argv)
-    for ending in (signal.SIGINT, signal.SIGTERM):  # in the background a shell has the first ignored
+    for ending in (signal.SIGINT, signal.SIGTERM):  # in the background the first is ignored, or even held back
         signal.signal(ending, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     tested = commit()
     green = green_in_a_row(args.log.read_text().splitlines() if args.log.exists() else (), tested)
     try:

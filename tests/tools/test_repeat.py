@@ -24,6 +24,13 @@ def test_it():
     assert not pathlib.Path("fail").exists()
 """
 
+BACKGROUND = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 @pytest.mark.parametrize(
     "log, tested, green",
@@ -77,9 +84,8 @@ def test_a_row_goes_on_where_it_was_left(project: Path) -> None:
     """Ctrl-C ends the run and everything it started; the green runs before it are not made again."""
     first = subprocess.run(command(1), cwd=project, capture_output=True, text=True, check=False)
     (project / "wait").touch()
-    background = ["bash", "-c", "trap '' INT; exec \"$@\"", "-"]
     with subprocess.Popen(
-        [*background, *command(2, workers=1)], cwd=project, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", BACKGROUND, *command(2, workers=1)], cwd=project, stdout=subprocess.PIPE, text=True
     ) as left:
         until((project / "begun").exists)
         below = psutil.Process(left.pid).children(recursive=True)
