@@ -6,10 +6,12 @@ import inspect
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextvars import ContextVar
 from pathlib import Path
@@ -136,22 +138,41 @@ def test_what_has_to_wait_goes_on_in_the_loops_thread() -> None:
     assert later[1] is before[1]
 
 
+def _task(loop: asyncio.AbstractEventLoop, done: Callable[[], None], end: socket.socket) -> Any:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        done()
+
+    return asyncio.ensure_future(work())
+
+
 @pytest.mark.usefixtures("unused_loop")
-def test_a_task_that_is_left_on_the_loop_is_done_though_nobody_waits_for_it() -> None:
+@pytest.mark.parametrize(
+    "leave",
+    [
+        _task,
+        lambda loop, done, end: loop.call_soon(done),
+        lambda loop, done, end: loop.call_later(0, done),
+        lambda loop, done, end: loop.run_in_executor(None, int).add_done_callback(lambda _: done()),
+        lambda loop, done, end: loop.add_writer(end, lambda: (loop.remove_writer(end), done())),
+        lambda loop, done, end: loop.add_reader(end, lambda: (loop.remove_reader(end), done())),
+    ],
+    ids=["task", "call_soon", "call_later", "executor", "writer", "reader"],
+)
+def test_what_is_left_on_the_loop_is_done_though_nobody_waits_for_it(leave: Callable[..., Any]) -> None:
     """A hook may start something and answer at once."""
     done = threading.Event()
-
-    async def left() -> None:
-        await asyncio.sleep(0)
-        done.set()
+    end, other = socket.socketpair()
 
     async def work() -> Any:
-        return asyncio.ensure_future(left())
+        other.send(b"x")
+        return leave(asyncio.get_running_loop(), done.set, end)
 
-    kept = loop_thread.run_sync(work())
+    with end, other:
+        kept = loop_thread.run_sync(work())
 
-    assert done.wait(60)
-    del kept
+        assert done.wait(60)
+        del kept
 
 
 @pytest.mark.usefixtures("unused_loop")

@@ -1,8 +1,8 @@
 """A private event loop for programs without asyncio, one for the whole process.
 
 Callers run it themselves, each in its own thread, for as long as hooks have nothing to wait for. The first one that has
-to wait, or that leaves a task on the loop, starts its thread, which runs it from then on: what runs there outlives the
-call, as background hooks and kept connections must. It is a daemon thread, so it keeps no program alive.
+to wait, or that leaves something to do on the loop, starts its thread, which runs it from then on: what runs there
+outlives the call, as background hooks and kept connections must. It is a daemon thread, so it keeps no program alive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -23,11 +23,18 @@ class LoopThread:
     """An event loop, and the thread that runs it once something has to wait."""
 
     def __init__(self, name: str) -> None:
-        self._loop = _new_loop()
+        self._loop = _new_loop(self._note)
+        self._has_more = False
         self._turn = threading.Lock()  # a caller holds it to run the loop, the thread once, to know that none does
         self._serves = False
         self._begun = threading.Lock()  # taken for good by the starter of the thread
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+
+    def _note(self, method: str) -> None:
+        """Something is left to the loop; by another thread, if it says so."""
+        self._has_more = True
+        if method == "call_soon_threadsafe":
+            self._start()
 
     def _start(self) -> None:
         if self._begun.acquire(blocking=False):
@@ -48,11 +55,9 @@ class LoopThread:
         call = _Call(work)
         try:
             if running is not None or not self._lend(call):
-                self._start()
                 self._loop.call_soon_threadsafe(call.start, self._loop)
             call.wait()
         except BaseException:
-            self._start()
             self._loop.call_soon_threadsafe(call.cancel)
             raise
         assert call.task is not None
@@ -65,10 +70,13 @@ class LoopThread:
         with self._turn:
             if self._serves:
                 return False
-            call.start(self._loop)
+            call.task = self._loop.create_task(call.work)
+            self._has_more = False
             self._loop.stop()  # after one round
             self._loop.run_forever()
-            if asyncio.all_tasks(self._loop):
+            if not call.task.done():
+                call.task.add_done_callback(call.end)
+            if self._has_more or not call.task.done():
                 self._start()
             return True
 
@@ -84,14 +92,18 @@ class _Call:
 
     def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
         self.task: asyncio.Task[Any] | None = None
-        self._work = work
+        self.work = work
         self._ended = threading.Lock()
         self._ended.acquire()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin, in the thread that runs the loop."""
-        self.task = loop.create_task(self._work)
-        self.task.add_done_callback(lambda _: self._ended.release())
+        self.task = loop.create_task(self.work)
+        self.task.add_done_callback(self.end)
+
+    def end(self, task: asyncio.Task[Any]) -> None:
+        """Wake the caller."""
+        self._ended.release()
 
     def wait(self) -> None:
         if self.task is None or not self.task.done():
@@ -100,16 +112,34 @@ class _Call:
     def cancel(self) -> None:
         """Interrupted before it was sent off, it never starts."""
         if self.task is None:
-            self._work.close()
+            self.work.close()
         elif not self.task.cancel() and not self.task.cancelled():
             self.task.exception()  # what interrupted it, which the caller has heard
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """A loop that is not closed with its last reference: a child that forked would close its parent's selector."""
+def _new_loop(note: Callable[[str], None]) -> asyncio.AbstractEventLoop:
+    """A loop as this platform has them, which notes each call that leaves something to it.
+
+    It is not closed with its last reference: a child that forked would close its parent's selector.
+    """
     plain = asyncio.new_event_loop()
     plain.close()
-    kept: type[Any] = type("KeptLoop", (type(plain),), {"__del__": lambda self: None})
+    base = type(plain)
+
+    def noting(name: str) -> Callable[..., Any]:
+        method = getattr(base, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            result = method(*args, **options)
+            note(name)
+            return result
+
+        return call
+
+    names = ("call_soon", "call_at", "add_reader", "add_writer", "call_soon_threadsafe")
+    kept: type[Any] = type(
+        "KeptLoop", (base,), {"__del__": lambda self: None, **{name: noting(name) for name in names}}
+    )
     return kept()  # type: ignore[no-any-return]
 
 
