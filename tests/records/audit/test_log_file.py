@@ -154,6 +154,15 @@ def test_a_rewritten_last_line_is_not_the_one_the_head_knows(file: AuditFile) ->
     assert broken(file) == ["audit.jsonl:3: record 3 is not the one that was written last"]
 
 
+def test_the_head_of_a_log_without_records_cannot_be_changed(file: AuditFile) -> None:
+    """Where the first record is to begin is part of what is verified."""
+    file.append([])
+    head = file.head_path.read_bytes()
+    file.head_path.write_bytes(head.replace(b'"hash":"0', b'"hash":"1'))
+
+    assert broken(file) == ["audit.jsonl:0: record 0 is not the one that was written last"]
+
+
 def test_a_garbage_file_gives_a_bounded_list(file: AuditFile) -> None:
     """A file that was overwritten is told of a thousand times at most."""
     file.append(records(1))

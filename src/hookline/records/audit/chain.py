@@ -330,7 +330,8 @@ def verified(
         return problems
     walk = _Walk(key, mark)
     walk.through(files, head)
-    ends = _wrong_at_the_end(walk, head.last if head is not None else Link(), mark or Link())
+    last = walk.last or Link()
+    ends = _wrong_at_the_end(walk, last, last if head is None else head.last, mark or Link())
     return [*problems, *walk.breaks, *(Break(str(path), line, why) for line, why in ends)]
 
 
@@ -347,12 +348,11 @@ def _marked(head: Head | None, key: bytes | None, anchor: Anchor | None) -> tupl
     return mark, []
 
 
-def _wrong_at_the_end(walk: _Walk, head: Link, mark: Link) -> Iterator[tuple[int, str]]:
+def _wrong_at_the_end(walk: _Walk, last: Link, head: Link, mark: Link) -> Iterator[tuple[int, str]]:
     """Whether the log ends where its head says, and still holds the record that its anchor knows."""
-    last = walk.last or Link()
     if last.seq < head.seq:
         yield walk.lines + 1, f"{records(last.seq + 1, head.seq, 'was', 'were')} cut off"
-    elif head.seq and last.seq == head.seq and last.hash not in (head.hash, ""):
+    elif last.seq == head.seq and last.hash not in (head.hash, ""):
         yield walk.lines, f"record {last.seq} is not the one that was written last"
     if last.seq < mark.seq:
         gone = records(last.seq + 1, mark.seq, "was", "were")
