@@ -24,6 +24,8 @@ STARTER = ("rm -rf /", "rm -rf ~", "sudo *")
 SECONDS = 120
 """For a line that has to come to its end: a build, or a folder with a Python in it, on a busy machine."""
 
+ALIVE = "python3 -c 'import ctypes; print(\"alive\")'"
+"""Shows that lines run, and the Python in them: a table of what does not start holds everything."""
 SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands_table.EXTRA)
 """Kinds of the table of commands: the command is hidden in the line itself; the others hand it to a program."""
 HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
@@ -32,7 +34,7 @@ HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
 def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> None:
     """No line of a kind runs the blocked command or changes anything outside."""
     lines = [(name, line) for each, name, line in commands_table.lines() if each == kind]
-    rows = [*lines[::every], ("", "echo alive")]
+    rows = [*lines[::every], ("", ALIVE)]
     prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED, by=by)
     jobs = [
         {
@@ -59,11 +61,12 @@ def hold_writes(
     """No line changes anything outside; `packages` where a line needs more of Python than its standard library."""
     assert lines, f"{name}: an empty table"
     job = {"setup": setup, "prefix": arena.confined(by=by), "packages": packages}
-    results = arena.tried({"line": line, **job} for line in lines)
+    *results, alive = arena.tried({"line": line, **job} for line in [*lines, ALIVE])
 
     escaped = [line for line, result in zip(lines, results, strict=True) if result["outside"]]
     print(f"{name}: {len(lines)} lines, {len(escaped)} changed something outside")
     assert escaped == []
+    assert alive["output"] == "alive\n"
 
 
 def end_alike(name: str, lines: Sequence[str], setup: str, by: Sequence[str] = arena.CREW) -> None:

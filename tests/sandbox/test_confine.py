@@ -303,3 +303,17 @@ def test_a_line_starts_in_a_folder_that_has_been_removed(tmp_path: Path) -> None
     done = subprocess.run(["sh", "-c", *command], cwd=folder, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (0, "alive\n")
+
+
+def test_a_socket_s_name_does_not_pass_for_a_row_of_the_kernel_s_table() -> None:
+    """That table says which socket has an abstract name; a line's own reaches itself."""
+    code = (
+        "import socket\n"
+        "def bind(name):\n"
+        "    one = socket.socket(1); one.bind(name); one.listen(); socket.socket(1).connect(name); return one\n"
+        "kept = bind(chr(0) + 'own')\n"
+        "for name in (chr(0) + 'x\\n0: 2 0 10000 1 1 7 @y', 'x\\n0: 2 0 10000 1 1 7 @y'):\n"
+        "    try: bind(name)\n"
+        "    except OSError as error: print(error.errno)\n"
+    )
+    assert run(f'python3 -c "{code}"')["output"] == "22\n22\n"

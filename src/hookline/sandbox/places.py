@@ -221,6 +221,8 @@ def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
     if policy.read is None:
         outside += [path for path in SHARED if not inside_any(path, (*writable, *shown))]
         named = [part for name, value in environ.items() if _names(name) for part in value.split(":")]
+        tops = [part[: -len("/bin")] for part in named if part.startswith(SHARED) and part.endswith("/bin")]
+        named += [top for top in tops if os.path.exists(f"{top}/pyvenv.cfg")]  # Python's parts lie beside it
         known += [os.path.realpath(path) for path in named if path.startswith(SHARED)]
     return HiddenPlaces(outside, inside, [path for path in known if path not in outside])
 

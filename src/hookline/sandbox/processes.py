@@ -27,7 +27,7 @@ class OtherProcesses:
 
     def table(self) -> Table:
         table: Table = dict.fromkeys((*syscalls.SCHEDULING, *syscalls.OWNED_GROUPS), self._process)
-        table |= dict.fromkeys(syscalls.FORKS, self._fork)
+        table |= dict.fromkeys(syscalls.FORKS, self._fork) | dict.fromkeys(syscalls.QUEUES, self._queue)
         return table | dict.fromkeys(syscalls.SIGNALS, self._signal) | dict.fromkeys(syscalls.IPC, self._segment)
 
     def _segment(self, call: Syscall) -> Refusal | None:
@@ -35,6 +35,11 @@ class OtherProcesses:
             return None
         what = "to change System V memory, semaphores or queues"
         return Refusal(what, self._line.policy.write_guard, "they were there before this line")
+
+    def _queue(self, _call: Syscall) -> Refusal | None:
+        if self._line.places is None:
+            return None
+        return Refusal("a message queue", self._line.policy.write_guard, "programs outside may use it")
 
     def _fork(self, call: Syscall) -> Refusal | None:
         """A new process, where they are counted; a new namespace, always."""

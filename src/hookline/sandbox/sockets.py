@@ -135,13 +135,15 @@ class Sockets:
         """Whether the socket that has an abstract name now is the one to which this line gave it."""
         inode = self._abstract.get(name)
         shown = b"@" + name[1:].replace(b"\0", b"@")
-        rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").splitlines()[1:]]
+        rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").split(b"\n")[1:]]
         return inode is not None and any(row[6:] == [b"%d" % inode, shown] for row in rows)
 
     def _bind(self, call: Syscall) -> Refusal | None:
         address = _address(call)
         with _copy(call) as sock:
             name = address[2:].partition(b"\0")[0]
+            if sock.socket.family == UNIX and b"\n" in address:  # which would be more rows for `_is_own_name`
+                raise kernel.error(errno.EINVAL)
             if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
                 return self._bind_path(sock, call, os.fsdecode(name), address)
             egress = self._egress

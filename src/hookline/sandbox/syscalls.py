@@ -52,6 +52,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "keyctl": (250, 219), "statx": (332, 291), "umask": (95, 166), "setuid": (105, 146), "setgid": (106, 144),
     "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
     "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152), "flock": (73, 32), "fcntl": (72, 25),
+    "mq_open": (240, 180), "mq_unlink": (241, 181),
     "ptrace": (101, 117), "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
@@ -136,6 +137,8 @@ NEW_LIMIT = 2
 
 IPC = ("shmat", "shmctl", "semop", "semtimedop", "semctl", "msgsnd", "msgrcv", "msgctl")
 """Calls that reach System V memory, semaphores and queues."""
+QUEUES = ("mq_open", "mq_unlink")
+"""Calls that reach POSIX message queues: these have names that programs outside know, and no folder."""
 IPC_CHANGES: dict[str, tuple[int, tuple[int, ...]]] = {
     "shmctl": (1, (0, 1, 11, 12)), "msgctl": (1, (0, 1)), "semctl": (2, (0, 1, 16, 17)),
 }  # fmt: skip
@@ -277,7 +280,7 @@ def blocks(
     found["flock"] = _when_any_bit(1, TAKES_LOCK, NOTIFY)
     found["fcntl"] = [_load_argument(1), *_if_equal(SET_LEASE, [_answer(ERRNO | EPERM)]), _answer(ALLOW)]
     found["keyctl"] = _notify_if_any(0, KEY_CHANGES)
-    found |= {name: [_answer(NOTIFY)] for name in (*OWNED_GROUPS, *IPC)}
+    found |= {name: [_answer(NOTIFY)] for name in (*OWNED_GROUPS, *IPC, *QUEUES)}
     found |= {name: _notify_unless_zero(0) for name in SCHEDULING}
     found |= {name: _when_any_bit(at, FAST_OPEN, ERRNO | EOPNOTSUPP) for name, at in SENDS.items()}
     found["socket"] = _socket(network)
