@@ -70,6 +70,8 @@ NAMES = (
     "git config core.sshCommand x", "git config include.path ../f", "git config --global core.pager x", "cp f .venv/bin/git",
     "git config filter.x.clean x", "git config credential.helper x", "ln -s ../../f .venv/bin/ls", "mv f .venv/bin/rm",
     "mkdir -p .git/modules/x; cp f .git/modules/x/config", "cp f .git/config.worktree", "cp f .git/info/attributes",
+    "cd old-folder; mkdir objects refs; echo ref: refs/heads/x > HEAD", "cd old-folder; echo .. > commondir && echo x > HEAD || rm commondir",
+    "cd old-folder; echo x > HEAD; mkdir objects n; mv -T n refs || rm HEAD", "mkdir objects; ln -s objects refs; ln f HEAD",
     "cp f .cursor/mcp.json || mkdir .cursor && cp f .cursor/mcp.json", "cp f protected/inner/file", "mv protected p2",
 )  # fmt: skip
 SETUP = """
@@ -83,5 +85,5 @@ WORKS = (
     "mkdir -p .claude/worktrees && git worktree add -q .claude/worktrees/w && echo x > .claude/worktrees/w/y", "cp f .venv/bin/mytool",
     "mkdir n && mkdir n/.idea && echo x > n/.idea/y", "git config --unset user.email; git config user.email d@e", "rm -rf old-folder",
     "echo '[x]' > config && mkdir hooks && echo y > hooks/z", "git clone -q --bare . b.git && git push -q ./b.git main:other",
-    "git config --file own.cfg core.pager x", "printf x > .git/description", "git update-ref refs/heads/hooks/a main && git branch config",
+    "git init -q --bare c.git && git push -q ./c.git main", "git config --file own.cfg core.pager x", "printf x > .git/description", "git update-ref refs/heads/hooks/a main && git branch config",
 )  # fmt: skip

@@ -64,6 +64,9 @@ def state(folder: Path) -> dict[str, object]:
              ".vscode", ".idea", ".cursor", ".mcp.json", ".envrc", "old-folder/.envrc", ".venv/bin", "protected",
              ".git/modules/x/config")  # fmt: skip
     found: dict[str, object] = {".git": (folder / ".git").is_dir() and not (folder / ".git").is_symlink()}
+    for place in (folder, folder / "old-folder"):
+        held = {path.name for path in place.iterdir()} if place.exists() else set()
+        found[f"{place.name} is a repository"] = "HEAD" in held and ("commondir" in held or held >= {"objects", "refs"})
     for name in names:
         top = folder / name
         for path in [top, *sorted(top.rglob("*"))]:

@@ -24,7 +24,9 @@ Entry = tuple[int, bytes]
 NAMES = frozenset(read_table("settings"))
 """Settings of agents, editors and shells, wherever they lie in a project."""
 GIT_FILES = ("config", "config.worktree", "commondir", "gitdir")
-_PLAIN = {name for name in NAMES if name[0] != "."} | {*GIT_FILES, "hooks"}
+_BARE = ("HEAD", "objects", "refs", "commondir")
+"""By what git knows a repository that is not called `.git`; the last one leads to the two before it."""
+_PLAIN = {name.casefold() for name in (*NAMES, *GIT_FILES, *_BARE, "hooks") if name[0] != "."}
 """Names that count and do not start with a dot."""
 _GIT_CONTENT = ("objects", "refs", "logs", "index", "info", "rebase-merge", "rebase-apply")
 """What git keeps in a repository, where a name such as `hooks` is a branch's or a file's."""
@@ -136,7 +138,10 @@ class ProtectedPaths:
         return "it is the repository of what lies beside it" if there or act in (MAKES, MOVES) else ""
 
     def _bare(self, parts: list[str], act: str) -> str:
-        """A repository without `.git` is known by what lies in it."""
+        """A repository without `.git` is known by what lies in it; a folder that was there does not become one."""
+        folder = "/".join(parts[:-1])
+        if act in (OPENS, MAKES, MAKES_FOLDER) and _completes(folder, parts[-1]) and not self._is_own(folder):
+            return "git would take what lies beside it for a repository"
         for at, part in enumerate(parts):
             top = "/".join(parts[:at])
             if part != "hooks" and (part not in GIT_FILES or at + 1 < len(parts)):
@@ -189,6 +194,14 @@ def _named_by_settings(root: str) -> list[str]:
         elif name.startswith("include") and name.endswith(".path"):
             found.append(os.path.realpath(os.path.join(git, os.path.expanduser(value))))
     return found
+
+
+def _completes(folder: str, name: str) -> bool:
+    """Whether a folder becomes a repository, as git knows one, when a name is made in it."""
+    if name not in _BARE or os.path.lexists(f"{folder}/{name}"):
+        return False
+    there = {each for each in _BARE if each == name or os.path.lexists(f"{folder}/{each}")}
+    return "HEAD" in there and ("commondir" in there or {"objects", "refs"} <= there)
 
 
 def _decides(rest: list[str], act: str, *, exists: bool) -> str:
