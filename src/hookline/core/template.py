@@ -133,7 +133,7 @@ class Template:
             self.look(ready)
         os._exit(0)
 
-    def _wait(self, needed: bool) -> set[int]:  # noqa: FBT001 - Python 3.8 code, called once
+    def _wait(self, needed: bool) -> set[int]:  # noqa: FBT001 - called once
         due = [*self.due(), self.fork_at] if needed else self.due()
         patience = max(0, int((min(due) - time.monotonic()) * 1000) + 1) if due else None
         if needed:

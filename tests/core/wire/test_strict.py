@@ -37,6 +37,9 @@ UNREADABLE = {
     "YAML in a list": "- decision: block",
     "an assignment": "decision=block",
     "a word": "deny",
+    "a word in the past": "Denied.",
+    "YAML with another key": "action: block",
+    "a stop in YAML": "continue: false",
     "a word and a reason": "BLOCK: rm is never allowed",
     "not UTF-8": TEXT.encode("utf-16").decode("utf-8", "replace"),
     "a misspelt key": '{"decison": "block", "reason": "no"}',
@@ -125,3 +128,5 @@ def test_every_dialect_has_its_own_words() -> None:
         check_object({"continue_execution": False, "stop_reson": "x"}, "PreToolUse", "snake")
     with pytest.raises(ReplyError, match="`permissionDecision`"):
         check_object({"hookSpecificOutput": {**after, "permissionDecision": "deny"}}, "PostToolUse")
+    with pytest.raises(ReplyError, match=r"`ok` is not known; to block, write `[^`]*`$"):  # a command returns no `deny`
+        check_object({"ok": False}, "PreToolUse")

@@ -40,7 +40,9 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )  # the words that nothing but an answer has
 _DECISION = re.compile(
-    r"^\W*(?:allow|approve|ask|block|defer|deny|forbid|refuse|reject)(?:e?d|den|s)?\b", re.MULTILINE | re.IGNORECASE
+    r"""^\W*(?:(?:action|behaviou?r|permission|verdict)\W+)?
+    (?:(?:allow|approve|ask|block|defer|den[iy]|forbid|refuse|reject)(?:e?d|den|e?s)?|continue\W+(?:false|no))\b""",
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -86,7 +88,7 @@ def check_async(said: Mapping[str, Any], event_name: str) -> None:
 
 
 def _check_keys(said: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    _to_wire_keys(said, dict(zip(known, known, strict=True)), where)
+    _to_wire_keys(said, dict(zip(known, known, strict=True)), where, _BLOCK)
 
 
 def _is_json(text: str) -> bool:
@@ -99,7 +101,7 @@ def _is_json(text: str) -> bool:
 
 _NAME = "hookEventName"
 _SNAKE_SIGN = "continue_execution"
-_BLOCK = 'to block, write `{"decision": "block", "reason": "…"}` or return `deny("…")`'
+_BLOCK = 'to block, write `{"decision": "block", "reason": "…"}`'
 _MEANT = frozenset({
     "ok", "allow", "allowed", "approve", "approved", "block", "blocked", "deny", "denied", "permission", "behavior",
     "action", "result", "error",
@@ -143,22 +145,24 @@ def _body(said: dict[str, Any], event_name: str) -> Any:
     return {_NAME: event_name, **lifted} if lifted and body is None else body
 
 
-def _to_wire_keys(given: Mapping[Any, Any], spellings: Spellings, where: str) -> dict[str, Any]:
+def _to_wire_keys(
+    given: Mapping[Any, Any], spellings: Spellings, where: str, block: str = f'{_BLOCK} or return `deny("…")`'
+) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in given.items():
         name = spellings.get(key) if isinstance(key, str) else None
         if name is None:
-            raise ReplyError(f"{where}: `{key}` is not known{_advice(str(key), spellings)}")
+            raise ReplyError(f"{where}: `{key}` is not known{_advice(str(key), spellings, block)}")
         if name in out:
             raise ReplyError(f"{where}: `{name}` is given twice; keep one")
         out[name] = value
     return out
 
 
-def _advice(key: str, spellings: Spellings) -> str:
+def _advice(key: str, spellings: Spellings, block: str) -> str:
     names = tuple(dict.fromkeys(spellings.values()))
     if key.lower() in _MEANT and "decision" in names:
-        return f"; {_BLOCK}"
+        return f"; {block}"
     return did_you_mean(key, names) or f"; write one of {', '.join(f'`{name}`' for name in names)}"
 
 
