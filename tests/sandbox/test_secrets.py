@@ -124,10 +124,15 @@ def test_a_line_that_reads_only_some_folders_learns_nothing_of_the_machine() -> 
     secret = outputs(lines, "echo TOKEN=x > .env", extra=["--read", arena.PROJECT])  # every file is opened outside
     reduced = [way.format(path) for path in ("/etc/passwd", "/etc/group", "/proc/cpuinfo") for way in ways]
     seen = "\n".join(outputs(reduced, "", extra=["--read", arena.PROJECT]))
+    mounts = "import ctypes; print([ctypes.CDLL(None).syscall(n, None, None, 0, 0) for n in (457, 458)])"
+    hidden = outputs([f"python3 -c '{mounts}'; dmesg", "df"], "", extra=["--read", arena.PROJECT])
 
     for each in (said, secret):
         told = [line for line, words in zip(lines, each, strict=True) if words and "denied" not in words]
         assert [line for line in told if "No such file" not in each[lines.index(line)]] == []
+    assert [words.splitlines()[0] for words in hidden] == [
+        "[-1, -1]", "df: cannot read table of mounted file systems: No such file or directory"
+    ]  # fmt: skip
     assert "root:x:0:" in seen
     assert not [word for word in ("daemon", "www-data", "model name", "bugs") if word in seen]
 

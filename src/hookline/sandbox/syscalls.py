@@ -53,7 +53,8 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
     "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152), "flock": (73, 32), "fcntl": (72, 25),
     "mq_open": (240, 180), "mq_unlink": (241, 181),
-    "ptrace": (101, 117), "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
+    "statmount": (457, 457), "listmount": (458, 458), "ptrace": (101, 117),
+    "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -115,8 +116,9 @@ REFUSED: dict[str, str] = {
 }  # fmt: skip
 """Calls that no line needs and that could undo a confinement or change the machine; each with what it would do."""
 
-ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2")
-"""Calls that a filter cannot look into; programs that meet ENOSYS use the older ones."""
+ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2", "statmount",
+          "listmount")  # fmt: skip
+"""Calls that a filter cannot look into, or that tell what `/proc` keeps back; without them, programs use older ones."""
 CREDENTIALS = ("umask", "setuid", "setgid", "setreuid", "setregid", "setgroups", "setresuid", "setresgid", "setfsuid",
                "setfsgid")  # fmt: skip
 """Calls after which a thread makes files with another mode or as another user."""
