@@ -25,7 +25,7 @@ def test_the_first_five_minutes(place: Place, path: str) -> None:
     done = place.run("init")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "wrote .claude/settings.json\nno writes outside this folder and the temporary one, no `sudo`\n"
+        "wrote .claude/settings.json\nno writes outside this folder and the temporary one, no secrets read, no `sudo`\n"
     )
 
     assert place.run("check", "--strict", PATH=path).stdout == "3 hooks, nothing wrong\n"
@@ -109,6 +109,21 @@ def test_local_and_json(place: Place) -> None:
         "wrote": [".claude/settings.local.json"], "hooks": ["confined-shell", "stay-inside", "own-files"]
     }  # fmt: skip
     assert (place.project / ".claude/settings.local.json").exists()
+
+
+def test_file_tools_read_no_secrets(place: Place, path: str) -> None:
+    """The agent's own tools are held to the table that confined lines are held to."""
+    place.write(".env", "KEY=1")
+    place.write("README.md", "KEY")
+    place.run("init")
+
+    def asked(tool: str, **given: str) -> int:
+        call = ("fire", "PreToolUse", "--trust", "--tool", tool, "--input", json.dumps(given))
+        return place.run(*call, PATH=path).returncode
+
+    secret = [asked("Read", file_path=".env"), asked("Grep", pattern="KEY", path=".env")]
+    plain = [asked("Read", file_path="README.md"), asked("Grep", pattern="KEY", path="README.md")]
+    assert (secret, plain) == ([2, 2], [0, 0])
 
 
 STRANGERS = {

@@ -43,12 +43,12 @@ def starter(policy: str = "", *, shared: bool = False, flow: bool = False, hosts
     One process for each call: what the kernel refuses is on the line's own standard error, which the model reads.
     """
     more = f' --packs "${PROJECT}"/.claude/{policy}' if policy else ""
-    edits, looks = "Write|Edit|MultiEdit|NotebookEdit", "mcp__.*|Read|Grep|Glob|LS" if policy else "mcp__.*"
+    files, looks = "Write|Edit|MultiEdit|NotebookEdit|Read|Grep", "mcp__.*|Glob|LS" if policy else "mcp__.*"
     reach = "".join(f" --host {shlex.quote(host)}" for host in hosts)
     if any(host.endswith(":22") for host in hosts):  # those who push by ssh have an agent that knows their key
         reach += " --socket '$SSH_AUTH_SOCK'"
     confined = f"{_CONFINED}{reach} --ask-for-others" if hosts else _CONFINED
-    rows = zip(NAMES, (("Bash", confined), (edits, _INSIDE), (looks, "guard protect")), strict=True)
+    rows = zip(NAMES, (("Bash", confined), (files, _INSIDE), (looks, "guard protect")), strict=True)
     guards = [{"matcher": match, "hooks": [_entry(name, words + more, shared=shared)]} for name, (match, words) in rows]
     told: dict[str, Any] = {}
     if flow:
@@ -133,7 +133,8 @@ def _next_steps(wrote: list[str], *, alone: bool) -> str:
     files = "\n".join(one_line(f"wrote {path}") for path in wrote)
     rules = "\none line for each rule there, true or false" if len(wrote) > 1 else ""
     team = "\n\nfor your team: `pipx install hookline`, then `hookline init` once more" if alone else ""
-    return f"{files}{rules}\nno writes outside this folder and the temporary one, no `sudo`\n\ntry next:\n{lines}{team}"
+    holds = "no writes outside this folder and the temporary one, no secrets read, no `sudo`"
+    return f"{files}{rules}\n{holds}\n\ntry next:\n{lines}{team}"
 
 
 def list_packs(argv: list[str]) -> int:
