@@ -16,7 +16,7 @@ from hookline.sandbox.policy import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from hookline.sandbox.egress import Egress
 
@@ -173,6 +173,8 @@ class ConfinedLine:
         self.owner: int = owner
         self.shown: dict[str, str] = {}
         self.command: CommandProcess | None = None
+        self.later: Callable[[], None] = lambda: None
+        """What can wait until the command has started; done before the launcher is told of its end."""
         self.confined: tuple[object, ...] = ()
         """The facts that the rules depend on to which this process is held already."""
         self.hidden: places.HiddenPlaces = hidden or places.hidden_places(policy, variables)

@@ -66,7 +66,7 @@ def default_places(environ: Mapping[str, str]) -> list[str]:
     names = frozenset(names_in(home))  # sooner read than to look for each: most are not there
     found = [
         os.path.realpath(path)
-        for path, text in _rows(environ)
+        for path, text in reversed(known_places(environ).items())
         if (not path.startswith(home) or path[len(home) :].partition("/")[0] in names or not names)
         and os.path.lexists(path)
         and (os.access(path, os.R_OK) or os.access(path, os.X_OK))
@@ -321,8 +321,8 @@ class WritableDirs:
 def temporary_folder(key: str) -> str:
     """The temporary folder of lines that share a key, which stays; a new one where something else lies in its place."""
     base = os.path.realpath(os.environ.get("TMPDIR") or "/tmp")
-    for name in (f"{os.geteuid()}-{key}", *(os.urandom(6).hex() for _ in range(100))):
-        path = os.path.join(base, _TEMPORARY + name)
+    for number in range(100):
+        path = os.path.join(base, _TEMPORARY + (os.urandom(6).hex() if number else f"{os.geteuid()}-{key}"))
         try:
             os.mkdir(path, 0o700)
             _tidy(base, f"{_TEMPORARY}{os.geteuid()}-")

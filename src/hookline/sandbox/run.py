@@ -114,8 +114,7 @@ def _supervise(take: Take, status: int, life: int) -> int:
             line.enter_rules()
     except (kernel.Unsupported, OSError) as error:
         say(kernel.why(error))
-        tell(status, FAILED)
-        return FAILED
+        return _give_up(line, status, FAILED)
     # Memory that is written to after a fork is copied first; but modules are read while the command confines itself.
     early = _Watch(line, status, life, egress) if line.owner >= 0 else None
     command = line.command or CommandProcess(line)
@@ -126,11 +125,16 @@ def _supervise(take: Take, status: int, life: int) -> int:
         code = command.end()
         if code < 0:  # it had not ended by itself, having said why
             say(f"cannot watch the command: {command.problem}")
-        tell(status, FAILED if code < 0 else code)
-        return FAILED
+        return _give_up(line, status, FAILED if code < 0 else code)
     if egress:
         egress.open_doors(doors)
     return watch.until_done(listener)
+
+
+def _give_up(line: ConfinedLine, status: int, code: int) -> int:
+    line.later()
+    tell(status, code)
+    return code
 
 
 class _Watch:
@@ -147,18 +151,19 @@ class _Watch:
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
         judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden, view=line.view)
-        self._supervisor = Supervisor(judged, egress)
+        self._supervisor, self._later = Supervisor(judged, egress), line.later
         self._limits: UsageLimits | None = None
         self._running, self._settled, self._egress = True, False, egress
 
     def follow(self, command: int, line: ConfinedLine) -> None:
-        """Watch a command, which has been started, and judge its program while it confines itself."""
+        """Watch a command, which has been started; where it still confines itself, judge its program meanwhile."""
         self._command = command
         if line.policy.limits:
             from hookline.sandbox.processes import UsageLimits
 
             self._limits = UsageLimits(line.policy.limits, command)
-        self._supervisor.starts.foresee(candidates(line.argv[0], line.environment), line.argv)
+        if line.command is None:
+            self._supervisor.starts.foresee(candidates(line.argv[0], line.environment), line.argv)
 
     def until_done(self, listener: int) -> int:
         signals.hand_on(self._command, signals.TERM, signals.HUP)
@@ -235,6 +240,7 @@ class _Watch:
         if self._settled:
             return
         self._settled = True
+        self._later()
         self._supervisor.look_around()
         os.setsid()
         os.chdir("/")
@@ -273,6 +279,7 @@ class _Watch:
         if self._owner >= 0:
             tell(self._owner, code)
             time.sleep(_MOMENT)
+        self._later()
         tell(self._status, code)
         os.close(self._status)
         _to_null(2)

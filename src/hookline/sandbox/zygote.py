@@ -15,13 +15,14 @@ import os
 import struct
 from _ctypes import addressof
 from contextlib import suppress
+from functools import partial
 
 from hookline.core import template
 from hookline.sandbox import confined_line, kernel, main, run, signals, supervisor, syscalls
 from hookline.sandbox.confined_line import SCOPED_SINCE
 from hookline.sandbox.judged_line import JudgedLine, Reporter, Syscall
 from hookline.sandbox.path_access import WritablePlaces
-from hookline.sandbox.places import HiddenPlaces, WritableDirs
+from hookline.sandbox.places import HiddenPlaces, WritableDirs, hidden_places
 from hookline.sandbox.policy import Policy
 
 FREE = 10
@@ -32,8 +33,6 @@ _STREAMS = 3
 _WATCHED, _OTHER = b"w", b"o"
 """What a supervisor says: the end of the process that waits for the exit code is the line's end, too; or, it has
 confined itself for another line than the one that came."""
-_LINE = b"l"
-"""What a supervisor tells the template: how its line is confined."""
 _NO_REFERENCES = 2
 """The version of `marshal` in which equal values are equal bytes."""
 _USUAL = Policy(("/",), block=("true *",))
@@ -67,7 +66,7 @@ class _Crews(template.Template):
 
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
         super().heard(kind, pid, data, [])
-        if kind == _LINE:
+        if kind == template.TAKEN:
             line = template.read_file(fds.pop())
             self.last, self.alike = line, line == self.last
 
@@ -82,9 +81,10 @@ class _Crews(template.Template):
         return line
 
     def note_line(self, line: confined_line.ConfinedLine | None) -> None:
-        """Tell the template, once, how a line is confined, or that this is not known."""
+        """Tell the template, once, that a line was taken, and how it is confined where this is known."""
         if self.noted:
             return
+        self.noted = True
         data = b""
         if line is not None:
             hidden, room = line.hidden, line.room
@@ -92,7 +92,7 @@ class _Crews(template.Template):
             where = (room.projects, room.temporary, room.caches, room.files)
             data = marshal.dumps((line.kind(), places, where), _NO_REFERENCES)
         file = kernel.memory_file(data)
-        self.note(_LINE, b"", file)
+        self.note(template.TAKEN, b"", file)
         os.close(file)
 
     def note(self, kind: bytes, data: bytes = b"", *fds: int) -> None:
@@ -163,11 +163,10 @@ class _WaitingCrew:
         if not template.is_waiting(self._crews.requests):
             if before is not None and self._crews.alike:
                 before.confine_ahead()
-            _rehearse()
+            _rehearse(before)
         descriptors = self._crews.next_request(1, FREE + 2)[1]
         kernel.die_with_parent(0)  # from here on the line has to be ended first
         os.write(descriptors[0], self._pid.to_bytes(4, "little"))
-        self._crews.note(template.TAKEN)
         return self._line(descriptors, before)
 
     def _line(
@@ -194,25 +193,32 @@ class _WaitingCrew:
             line = confined_line.ConfinedLine(policy, argv, variables, room, owner=status, before=before)
         except (main.UsageError, OSError) as error:
             problem = error
-        self._crews.note_line(line)
         if before is not None and before.confined:  # perhaps to rules under which this line cannot be understood
             fits = line is not None and before.hand_over(line, folder, limits, targets)
             if not fits:
+                self._crews.note_line(line)
                 template.send(self._to_launcher, _OTHER, [status, kernel.memory_file(request), *targets])
                 os._exit(0)
         template.send(self._to_launcher, _WATCHED if state else b".", [status, 2])
         if line is None:
+            self._crews.note_line(None)
             return main.complain(problem)
+        line.later = partial(self._crews.note_line, line)
         gc.enable()
         return line
 
 
-def _rehearse() -> None:
-    """Judge something, so that the memory which that writes to is this process's own before the line comes."""
+def _rehearse(before: confined_line.ConfinedLine | None = None) -> None:
+    """Understand and judge something, so that the memory which that writes to is this process's own before the line."""
     for starts, reads in ((True, True), (True, False), (False, True), (False, False)):
         scoped = kernel.landlock_version() >= SCOPED_SINCE
         syscalls.program(kernel.MACHINE, scoped_signals=scoped, starts=starts, reads=reads)
-    main.understand([*_USUAL.arguments(), "--", "true"])
+    policy = _USUAL if before is None else before.policy
+    template.replace_environ([b"=".join(pair) for pair in os.environb.items()])
+    with suppress(main.UsageError, OSError):  # of a place that has gone
+        main.understand([*policy.arguments(), "--", "true"])
+        hidden_places(policy, dict(os.environ))
+        _ = before and WritableDirs.make(policy)  # which leaves a folder
     line = JudgedLine(_USUAL, WritablePlaces(["/"]), Reporter(""))
     judge = supervisor.Supervisor(line)
     judge.look_around()
