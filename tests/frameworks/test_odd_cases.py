@@ -235,12 +235,14 @@ def test_an_adk_loop_starts_and_stops_its_agent_each_time() -> None:
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_other_adk_plugins_change_nothing_unseen(order: str) -> None:
     """Wherever the plugin stands: what others make of a prompt or a call is judged, and results are as they were."""
-    calls, prompts = (case("google-adk", f"{name}_{order}_another_plugin") for name in ("call", "prompt"))
+    kinds = ("call", "prompt", "picture")
+    calls, prompts, picture = (case("google-adk", f"{name}_{order}_another_plugin") for name in kinds)
     after = [event["tool_response"] for event in calls["events"][0] if event["event"] == "PostToolUse"]
 
     assert (calls["calls"], calls["error"], after) == (["ls"], "", ["out:ls"])
     assert (prompts["requests"], prompts["answer"]) == ([], "The prompt was refused: NO_X")
     assert names(prompts).count("SessionStart") == names(prompts).count("SessionEnd") == 1
+    assert [names(picture)[:2], names(picture)[-1]] == [["SessionStart", "UserPromptSubmit"], "SessionEnd"]
 
 
 @pytest.mark.parametrize("kind", ["arguments", "model", "text", "tool"])

@@ -89,7 +89,7 @@ class HooklinePlugin(BasePlugin):
         """The last word on a prompt: another plugin may have put its own in place of what hooks judged."""
         self._take_places(invocation_context.plugin_manager.plugins)
         run, message = self._first_run(invocation_context), invocation_context.user_content
-        if run.stopped is None and message is not None and _text(message) != run.prompt:
+        if run.stopped is None and message is not None and not (run.open and _text(message) == run.prompt):
             await self._admit(run, invocation_context, message)
         return None if run.stopped is None else _content("model", run.stopped)
 

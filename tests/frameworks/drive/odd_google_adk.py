@@ -108,6 +108,8 @@ class Meddler(BasePlugin):
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> Any:
         if "swap" in str(user_message.parts):
             return types.Content(role="user", parts=[types.Part(text="the secret")])
+        if "draw" in str(user_message.parts):
+            return types.Content(role="user", parts=[types.Part.from_bytes(data=b"x", mime_type="image/png")])
         return None
 
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> None:
@@ -157,6 +159,7 @@ CASES = (
         for name, make, prompt in (
             ("call", lambda: Watched(deny_rm), "go"),
             ("prompt", guarded_prompts, "swap"),
+            ("picture", Watched, "draw"),
         )
     }
 )

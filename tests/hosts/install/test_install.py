@@ -7,6 +7,7 @@ import shlex
 import stat
 import subprocess
 import tomllib
+from collections.abc import Callable
 from itertools import dropwhile
 from pathlib import Path
 
@@ -562,6 +563,17 @@ def test_a_hook_that_returns_nothing_only_looks_on() -> None:
                 assert worst(enforcing(report([hook], host))) is Status.ENFORCED, (event, host.name)
     hooks = Hooks()
     assert kinds(hooks.add(PreToolUse, returns)[0], "PreToolUse") == {"deny"}
+    assert kinds(hooks.add(PreToolUse, with_a_name_for_later())[0], "PreToolUse") == {"deny"}
+
+
+def with_a_name_for_later() -> Callable[[object], object]:
+    later = deny("no")
+
+    def hook(event: object) -> object:
+        return deny("no") if event else later  # noqa: F821 - it is gone when the hook is looked at
+
+    del later
+    return hook
 
 
 @by_name

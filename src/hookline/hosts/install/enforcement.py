@@ -8,6 +8,7 @@ sends the agent back to work.
 import dis
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from enum import IntEnum
 from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR, isfunction
 from itertools import pairwise
@@ -143,8 +144,11 @@ def _names(code: CodeType) -> set[str]:
 
 def _held(call: Any) -> set[str]:
     """The names of the functions that a function or an object was made with: `ask` of a guard that asks in doubt."""
-    cells = [cell.cell_contents for cell in getattr(call, "__closure__", None) or ()]
-    return {one.__name__ for one in (*cells, *getattr(call, "__dict__", {}).values()) if isfunction(one)}
+    held = list(getattr(call, "__dict__", {}).values())
+    for cell in getattr(call, "__closure__", None) or ():
+        with suppress(ValueError):  # nothing is in it yet
+            held.append(cell.cell_contents)
+    return {one.__name__ for one in held if isfunction(one)}
 
 
 _UNHEARD = {
