@@ -1,7 +1,5 @@
 """What this kernel offers for confinement, found out by asking it."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """What git's own configuration adds to a push: a remote may be set up so that every push to it is forced."""
 
-from __future__ import annotations
-
 import os
 
 from hookline.sandbox import kernel

@@ -3,8 +3,6 @@
 Where two rules match, the later one counts. What Seatbelt cannot hold stands in the profile as a comment.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

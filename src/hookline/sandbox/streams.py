@@ -3,8 +3,6 @@
 Read are TLS's first message and the heads of HTTP requests; all else is handed on as it comes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl
@@ -70,7 +68,7 @@ class Stream:
         line, end, self.data = self.data.partition(b"\r\n")
         return line + end
 
-    async def copy(self, target: Stream, size: int = 0) -> None:
+    async def copy(self, target: "Stream", size: int = 0) -> None:
         """Hand on so many bytes, or all until the end."""
         left = size
         while left or not size:

@@ -43,7 +43,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "iopl": (172, -1), "ioperm": (173, -1),
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424), "set_tid_address": (218, 96),
-    "seccomp": (317, 277), "pidfd_getfd": (438, 438), "process_vm_readv": (310, 270), "pidfd_open": (434, 434),
+    "seccomp": (317, 277), "pidfd_getfd": (438, 438), "process_vm_readv": (310, 270),
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "landlock_restrict_self": (446, 446),
     "capset": (126, 91), "prlimit64": (302, 261), "setpriority": (141, 140), "ioprio_set": (251, 30),
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
@@ -52,9 +52,8 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "keyctl": (250, 219), "statx": (332, 291), "umask": (95, 166), "setuid": (105, 146), "setgid": (106, 144),
     "setreuid": (113, 145), "setregid": (114, 143), "setgroups": (116, 159), "setresuid": (117, 147),
     "setresgid": (119, 149), "setfsuid": (122, 151), "setfsgid": (123, 152), "flock": (73, 32), "fcntl": (72, 25),
-    "mq_open": (240, 180), "mq_unlink": (241, 181),
-    "statmount": (457, 457), "listmount": (458, 458), "ptrace": (101, 117),
-    "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
+    "mq_open": (240, 180), "mq_unlink": (241, 181), "statmount": (457, 457), "listmount": (458, 458),
+    "ptrace": (101, 117), "arch_prctl": (158, -1), "fork": (57, -1), "vfork": (58, -1),
 }  # fmt: skip
 """Each call's number on x86-64 and on aarch64; -1 where the machine does not have it."""
 
@@ -220,19 +219,10 @@ def _when_any_bit(argument: int, bits: int, action: int) -> list[Instruction]:
     return [_load_argument(argument), (_SET, 0, 1, bits), _answer(action), _answer(ALLOW)]
 
 
-def _ioctl() -> list[Instruction]:
-    block = [_load_argument(1)]
-    for command in TERMINAL_INPUT:
-        block += [(_EQUAL, 0, 1, command), _answer(ERRNO | EPERM)]
-    return [*block, *_notify_if_any(1, (*FILE_FLAGS, *SUBVOLUMES))[1:]]
-
-
-def _notify_if_any(argument: int, values: Iterable[int]) -> list[Instruction]:
-    """Hand over where an argument is one of some values."""
-    block = [_load_argument(argument)]
-    for value in values:
-        block += [(_EQUAL, 0, 1, value), _answer(NOTIFY)]
-    return [*block, _answer(ALLOW)]
+def _by_value(argument: int, *rows: tuple[Iterable[int], int]) -> list[Instruction]:
+    """What happens where an argument is one of some values, row by row; with any other one the call passes."""
+    tried = [each for values, action in rows for value in values for each in _if_equal(value, [_answer(action)])]
+    return [_load_argument(argument), *tried, _answer(ALLOW)]
 
 
 def _notify_unless_zero(argument: int) -> list[Instruction]:
@@ -278,10 +268,12 @@ def blocks(
         found["open"] = _when_any_bit(1, O_WRITES, NOTIFY)
         found["openat"] = _when_any_bit(2, O_WRITES, NOTIFY)
     found["clone"] = _when_any_bit(0, NAMESPACES, NOTIFY)
-    found["ioctl"] = _ioctl()
+    owners = () if scoped_signals else SET_OWNER  # a file that is watched sends signals, too, to whom it is told
+    changes = (*FILE_FLAGS, *SUBVOLUMES)
+    found["ioctl"] = _by_value(1, ((*TERMINAL_INPUT, *owners), ERRNO | EPERM), (changes, NOTIFY))
+    found["fcntl"] = _by_value(1, ((SET_LEASE, *owners), ERRNO | EPERM))
     found["flock"] = _when_any_bit(1, TAKES_LOCK, NOTIFY)
-    found["fcntl"] = [_load_argument(1), *_if_equal(SET_LEASE, [_answer(ERRNO | EPERM)]), _answer(ALLOW)]
-    found["keyctl"] = _notify_if_any(0, KEY_CHANGES)
+    found["keyctl"] = _by_value(0, (KEY_CHANGES, NOTIFY))
     found |= {name: [_answer(NOTIFY)] for name in (*OWNED_GROUPS, *IPC, *QUEUES)}
     found |= {name: _notify_unless_zero(0) for name in SCHEDULING}
     found |= {name: _when_any_bit(at, FAST_OPEN, ERRNO | EOPNOTSUPP) for name, at in SENDS.items()}
@@ -289,16 +281,13 @@ def blocks(
     found["socketpair"] = [_load_argument(0), *_if_equal(_UNIX, _streams()), _answer(NOTIFY)]
     if starts:
         name, values = STARTED[machine]
-        found[name] = _notify_if_any(0, values) if values else [_answer(NOTIFY)]
-        found["ptrace"] = _notify_if_any(0, ATTACHING)
+        found[name] = _by_value(0, (values, NOTIFY)) if values else [_answer(NOTIFY)]
+        found["ptrace"] = _by_value(0, (ATTACHING, NOTIFY))
     if forks:
         found |= {name: [_answer(NOTIFY)] for name in FORKS} | {"clone": _clone()}
     if network == "tcp":
         found["listen"] = [_answer(NOTIFY)]
-    if not scoped_signals:  # a file that is watched sends signals, too, to whom it is told
-        refused = [each for command in SET_OWNER for each in _if_equal(command, [_answer(ERRNO | EPERM)])]
-        found["fcntl"] = [found["fcntl"][0], *refused, *found["fcntl"][1:]]
-        found["ioctl"] = [found["ioctl"][0], *refused, *found["ioctl"][1:]]
+    if not scoped_signals:
         found |= {name: [_answer(NOTIFY)] for name in SIGNALS}
     return found
 

@@ -1,7 +1,5 @@
 """Starting confined lines from a program that runs on: without a new interpreter for each."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import marshal
