@@ -17,7 +17,7 @@ from hookline.core.shell.programs.table import SHELL_VALUED, SHELLS
 from hookline.core.shell.targets import placed
 from hookline.errors import did_you_mean
 from hookline.events import CATALOG, spec_of
-from hookline.settings.files import Problem, read_text
+from hookline.settings.files import Problem, expanded, read_text
 from hookline.settings.load import LoadedSettings
 from hookline.settings.parse import ACTIONS, default_timeout, parse_hooks
 from hookline.settings.trust.code_imports import WORDS
@@ -34,18 +34,27 @@ def check(loaded: LoadedSettings) -> list[Problem]:
     written = [hook for file in loaded.files if "hooks" in file.raw
                for hook in parse_hooks(file.raw["hooks"], file.source, loaded.switches.http).hooks]  # fmt: skip
     found = dict.fromkeys([*loaded.problems, *check_hooks(written, str(loaded.places.project_dir))])
+    wanted: dict[str, set[str]] = {}
+    for label, key in map(_where, found):
+        wanted.setdefault(label, set()).add(key)
     sources = [file.source for file in loaded.files if file.source.path and file.markdown is None]
-    texts = {source.label: read_text(source.path, "")[0] or "" for source in sources}
+    places = {one.label: positions(read_text(one.path, "")[0] or "", wanted.get(one.label, ())) for one in sources}
     order = {file.source.label: number for number, file in enumerate(loaded.files)}
-    said = [_placed(problem, texts) for problem in found]
-    return sorted(said, key=lambda one: (order.get(one.where.partition(": ")[0], len(order)), one.line, one.column))
+    said = [_placed(problem, places) for problem in found]
+    return sorted(said, key=lambda one: (order.get(_where(one)[0], len(order)), one.line, one.column))
 
 
-def _placed(problem: Problem, texts: Mapping[str, str]) -> Problem:
-    """The problem with its line and column, if its file is JSON and has its key."""
+def _where(problem: Problem) -> tuple[str, str]:
+    """The file that a problem is in, and the key there."""
     label, _, path = problem.where.partition(": ")
+    return label, path.partition(" ")[0]
+
+
+def _placed(problem: Problem, places: Mapping[str, Mapping[str, tuple[int, int]]]) -> Problem:
+    """The problem with its line and column, if its file is JSON and has its key."""
+    label, key = _where(problem)
     told = re.match(r"is not JSON: line (\d+) column (\d+)", problem.message)
-    found = (int(told[1]), int(told[2])) if told else position(texts.get(label, ""), path.partition(" ")[0])
+    found = (int(told[1]), int(told[2])) if told else places.get(label, {}).get(key)
     return problem if found is None else msgspec.structs.replace(problem, line=found[0], column=found[1])
 
 
@@ -140,26 +149,32 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)')
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-def position(text: str, path: str) -> tuple[int, int] | None:
-    """Line and column, from 1, of the key or item that a path (`hooks.Stop[0]`) leads to, or the last there is."""
+def positions(text: str, paths: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Line and column, from 1, of the key or item that each path (`hooks.Stop[0]`) leads to, or the last there is."""
+    keys = {path: tuple(int(one[1]) if one[1] else one[2] for one in _STEP.finditer(path)) for path in paths}
+    wanted = {steps[:end] for steps in keys.values() for end in range(1, len(steps) + 1)}
+    longest = max(map(len, wanted), default=0)
     starts: dict[tuple[str | int | None, ...], int] = {}
     way: list[str | int | None] = []  # the key or index in every object and list around; None before an object's key
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text) if wanted else ():
         word = token[1]
         if word in "}]":
             del way[-1:]
         elif word == "," and way:
             way[-1] = way[-1] + 1 if isinstance(way[-1], int) else None
-        elif way and way[-1] is None and word != ":":
-            way[-1] = word[1:-1]
-            starts.setdefault(tuple(way), token.start(1))
         elif word != ":":
-            if way and isinstance(way[-1], int):
+            if is_key := bool(way) and way[-1] is None:
+                way[-1] = word[1:-1]
+            if 0 < len(way) <= longest and (is_key or isinstance(way[-1], int)) and tuple(way) in wanted:
                 starts.setdefault(tuple(way), token.start(1))
-            way += [None] if word == "{" else [0] if word == "[" else []
-    keys = tuple(int(found[1]) if found[1] else found[2] for found in _STEP.finditer(path))
-    at = next((starts[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in starts), None)
-    return None if at is None else (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+            if not is_key:
+                way += [None] if word == "{" else [0] if word == "[" else []
+    found = {}
+    for path, steps in keys.items():
+        at = next((starts[steps[:end]] for end in range(len(steps), 0, -1) if steps[:end] in starts), None)
+        if at is not None:
+            found[path] = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return found
 
 
 _LOOKS = {"command": ("-v", "-V"), "which": (), "hash": (), "type": ()}  # what asks for a program, with which options
@@ -230,11 +245,11 @@ class _CommandCheck:
 
     def _is_there(self, name: str, folders: list[Path]) -> bool:
         """Whether it may be there: also where the folder is not known, or where the line looks first."""
-        path = Path(name).expanduser()
+        path = Path(expanded(name))
         return (
             name.removeprefix("./") in self._tested
             or (not folders and not path.is_absolute())
-            or any((folder / path).exists() for folder in folders or [Path(self._project)])
+            or any(os.path.exists(folder / path) for folder in folders or [Path(self._project)])  # noqa: PTH110
         )
 
     def _unrunnable(self, program: str, folders: list[Path]) -> str:
@@ -243,8 +258,8 @@ class _CommandCheck:
             return "" if known or shutil.which(program) else "was not found on PATH; install it or give its path"
         if not self._is_there(program, folders):
             return "does not exist"
-        found = [folder / Path(program).expanduser() for folder in folders]
-        path = next((one for one in found if one.exists()), None)
+        found = [folder / expanded(program) for folder in folders]
+        path = next((one for one in found if os.path.exists(one)), None)  # noqa: PTH110 - no name is too long for it
         if path is None:
             return ""
         if path.is_dir():

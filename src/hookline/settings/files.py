@@ -36,6 +36,14 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0
 is_dir, is_file = os.path.isdir, os.path.isfile  # what may not be looked at is neither; `Path.is_dir` would raise
 
 
+def expanded(name: str | Path) -> str:
+    """A file's name with a home folder for its `~`; `~x` of no user is a name like any other."""
+    try:
+        return os.path.expanduser(name)  # noqa: PTH111 - `Path.expanduser` raises where there is no such user
+    except ValueError:  # a NUL, which is in the name of no file
+        return str(name)
+
+
 def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
     """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
     try:

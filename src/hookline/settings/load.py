@@ -13,7 +13,17 @@ import msgspec
 from hookline.core.hooks.hook import Hook
 from hookline.errors import MissingExtra
 from hookline.settings import policy, sources
-from hookline.settings.files import Problem, is_file, parse_json, parse_markdown, plain, read_bytes, read_text, shown
+from hookline.settings.files import (
+    Problem,
+    expanded,
+    is_file,
+    parse_json,
+    parse_markdown,
+    plain,
+    read_bytes,
+    read_text,
+    shown,
+)
 from hookline.settings.hook_names import with_free_names, without_duplicates
 from hookline.settings.parse import parse_hooks
 from hookline.settings.policy import File, Permissions, Switches
@@ -268,7 +278,7 @@ def includes(content: str, folder: Path) -> list[Path]:
     """The files a text names with `@path`, outside code; a name that is not a file is just a word."""
     prose = CODE.sub("", FENCE.sub("", content))
     names = (name.replace("\\ ", " ") for name in INCLUDE.findall(prose))
-    return [Path(folder, os.path.expanduser(name)) for name in names]  # noqa: PTH111 - `~x` of no user is a name
+    return [Path(folder, expanded(name)) for name in names]
 
 
 def is_outside(path: Path, root: Path) -> bool:
@@ -286,8 +296,7 @@ def memory_sources(where: SettingsFolders) -> tuple[SettingsSource, ...]:
 
 def _outside(path: Path, root: Path, seen: set[str], hops: int = 0) -> Iterator[str]:
     """What a file takes in from outside `root`, also by way of others inside it; itself, if it is a link to there."""
-    real = os.path.realpath(path)
-    if real in seen or not is_file(path):
+    if not is_file(path) or (real := os.path.realpath(path)) in seen:
         return
     seen.add(real)
     if is_outside(path, root):

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import did_you_mean
-from hookline.settings.files import Problem, is_dir, read_json, shown
+from hookline.settings.files import Problem, expanded, is_dir, is_file, read_json, shown
 
 Kind = Literal["managed", "user", "project", "local", "flag", "plugin", "agent", "skill", "command", "mcp", "memory"]
 HeaderKind = Literal["agent", "skill", "command"]
@@ -83,7 +83,7 @@ class SettingsFolders(msgspec.Struct, frozen=True, kw_only=True):
 
 def absolute_path(path: str | Path) -> Path:
     """An absolute path without `..`, links left as they are."""
-    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 - `~name` of no user is a name
+    return Path(os.path.abspath(expanded(path)))  # noqa: PTH100 - `Path.resolve` would follow links
 
 
 def find_project(start: str | Path = ".", home: str | Path | None = None) -> Path:
@@ -191,7 +191,7 @@ def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> Sett
 def mcp_sources(where: SettingsFolders) -> Sources:
     """The project's `.mcp.json`, whose servers are programs that it wants started."""
     path = where.project_dir / ".mcp.json"
-    return (where.file("mcp", path, root=str(where.project_dir), foreign=True),) if path.is_file() else ()
+    return (where.file("mcp", path, root=str(where.project_dir), foreign=True),) if is_file(path) else ()
 
 
 def plugin_sources(folder: str | Path, where: SettingsFolders, name: str = "") -> tuple[Sources, tuple[Problem, ...]]:
@@ -222,7 +222,7 @@ def plugin_sources(folder: str | Path, where: SettingsFolders, name: str = "") -
             message = f'expected the name of a file, got {shown(one)}; write `"./hooks/hooks.json"`'
             said.append(Problem(f"{where.label(path)}: hooks", message))
     named = [absolute_path(root / one) for one in servers if isinstance(one, str)]
-    found += [at("mcp", file) for file in dict.fromkeys([root / ".mcp.json", *named]) if file.is_file()]
+    found += [at("mcp", file) for file in dict.fromkeys([root / ".mcp.json", *named]) if is_file(file)]
     found += [at("mcp", path, value={"mcpServers": one}) for one in servers if isinstance(one, dict)]
     return tuple(found), tuple(said)
 

@@ -163,6 +163,21 @@ def test_the_head_of_a_log_without_records_cannot_be_changed(file: AuditFile) ->
     assert broken(file) == ["audit.jsonl:0: record 0 is not the one that was written last"]
 
 
+@pytest.mark.parametrize(
+    "head", [{"base_seq": 99}, {"base_seq": -1}, {"base_hash": ""}, {"base_hash": "x"}, {"seq": 1}, {"seq": -1}]
+)
+def test_a_head_that_could_not_have_been_written_is_damaged(tmp_path: Path, head: dict[str, object]) -> None:
+    """One that says that the oldest line comes after the last would have every file passed over."""
+    file = AuditFile(tmp_path / "audit.jsonl", max_bytes=200, keep=2)
+    for record in records(12):
+        file.append([record])
+    file.head_path.write_text(json.dumps(json.loads(file.head_path.read_text()) | head))
+
+    assert broken(file) == [
+        "audit.jsonl.head:1: the head file is missing or damaged: it cannot be told whether lines were cut off"
+    ]
+
+
 def test_a_garbage_file_gives_a_bounded_list(file: AuditFile) -> None:
     """A file that was overwritten is told of a thousand times at most."""
     file.append(records(1))

@@ -28,6 +28,7 @@ from hookline.errors import AuditError
 START = "0" * 64
 RESERVED = frozenset({"seq", "prev", "hash"})
 _TAIL = re.compile(rb',"hash":"([0-9a-f]{64})"\}\Z')
+_HASH = re.compile("[0-9a-f]{64}")
 MOST_LINE = 16 << 20  # a longer line is not a record of ours, and is read in parts
 MOST_BREAKS = 1_000
 BREAK = "AuditBreak"
@@ -165,6 +166,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     def base(self) -> Link:
         return Link(self.base_seq, self.base_hash)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the oldest line comes before the last; a head with a key has a signature that says more."""
+        return 0 <= self.base_seq <= self.seq and _HASH.fullmatch(self.base_hash) is not None
+
     def at(self, last: Link) -> Head:
         return msgspec.structs.replace(self, seq=last.seq, hash=last.hash)
 
@@ -193,13 +199,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_head(source: int | Path) -> Head | None:
-    """The head, or `None` if there is none that can be read."""
+    """The head, or `None` if there is none that can be read, or that could have been written."""
     if isinstance(source, int):
-        return read_as(read_at(source, _HEAD_BYTES + 1, 0), Head)
-    try:
-        return read_as(source.read_bytes(), Head)
-    except OSError:
-        return None
+        head = read_as(read_at(source, _HEAD_BYTES + 1, 0), Head)
+    else:
+        head = read_as(source.read_bytes(), Head) if source.exists() else None
+    return head if head is not None and (head.keyed or head.is_sound) else None
 
 
 class Anchor(Protocol):
@@ -331,7 +336,7 @@ def verified(
     walk = _Walk(key, mark)
     walk.through(files, head)
     last = walk.last or Link()
-    ends = _wrong_at_the_end(walk, last, last if head is None else head.last, mark or Link())
+    ends = _wrong_at_the_end(walk, last, last if head is None else head.last, mark or last)
     return [*problems, *walk.breaks, *(Break(str(path), line, why) for line, why in ends)]
 
 
@@ -357,7 +362,7 @@ def _wrong_at_the_end(walk: _Walk, last: Link, head: Link, mark: Link) -> Iterat
     if last.seq < mark.seq:
         gone = records(last.seq + 1, mark.seq, "was", "were")
         yield walk.lines + 1, f"{gone} removed: the log was rolled back or deleted"
-    elif mark.seq and walk.at_mark is not None and walk.at_mark.hash not in (mark.hash, ""):
+    elif walk.at_mark is not None and walk.at_mark.hash not in (mark.hash, ""):
         why = f"record {mark.seq} is not the one that the anchor knows: the log was rolled back and written again"
         yield walk.lines, why
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from hookline.core.hooks.hook import Cedar, Rego
-from hookline.settings.files import LARGEST, HookScript, is_file, read_bytes
+from hookline.settings.files import LARGEST, HookScript, expanded, is_file, read_bytes
 
 _TEXT = re.sub(r"\n +", " ", Path(__file__).with_name("words.txt").read_text("utf-8"))
 _LINES = (line.partition(": ") for line in _TEXT.splitlines())
@@ -224,11 +224,11 @@ def is_inside(path: Path, roots: Iterable[Path]) -> bool:
 
 def policy_files(action: Cedar | Rego, folder: str) -> list[Path]:
     """The files that a hook of policies reads: those that its pattern matches now, and its entities."""
-    policies = str(Path(folder, Path(action.policies).expanduser()))
+    policies = str(Path(folder, expanded(action.policies)))
     found = [Path(path) for path in glob.glob(policies, recursive=True)]  # noqa: PTH207 - patterns may be absolute
     if isinstance(action, Cedar) and action.entities:
-        found.append(Path(folder, Path(action.entities).expanduser()))
-    return [path for path in found if path.is_file()]
+        found.append(Path(folder, expanded(action.entities)))
+    return [path for path in found if is_file(path)]
 
 
 @cache
