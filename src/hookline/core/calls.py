@@ -1,7 +1,5 @@
 """Notes on one call of a tool: the process that runs a confined line leaves them for those who ask afterwards."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import time

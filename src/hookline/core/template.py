@@ -193,8 +193,6 @@ class Template:
             os._exit(70)
         self.say(b"ready", b"\0".join(paths))
 
-    # ---- for subclasses
-
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
         """A fork has sent a note."""
         if kind == TAKEN:
@@ -213,8 +211,6 @@ class Template:
     def due(self) -> list[float]:
         """When to look around even if nothing happens."""
         return []
-
-    # ---- in a fork
 
     def _fork(self) -> bool:
         try:

@@ -3,8 +3,6 @@
 Nothing but the standard library: the service uses it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -13,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 from hookline.core import template
 from hookline.processes.loop import watch
 import hashlib
@@ -205,8 +203,7 @@ class ServerPool(Generic[K, S]):
 # -- whether files are still what they were: by their stamps, and by content where a stamp could lie ------------------
 
 
-GRANULARITY = 2.0
-"""Seconds in which a file can change twice without its times showing it, on the coarsest file systems."""
+GRANULARITY = 2.0  # seconds in which a file can change twice without its times showing it, on the coarsest file systems
 
 Stamp = tuple[int, ...] | None
 
@@ -222,7 +219,7 @@ class Stamps:
         self._stamps, self._contents, self._usable = stamps, contents, usable
 
     @classmethod
-    def take(cls, paths: Iterable[str], since: float) -> Stamps:
+    def take(cls, paths: Iterable[str], since: float) -> Self:
         stamps = {path: stamp(path) for path in paths}
         contents = {path: digest(path) for path, found in stamps.items() if recent(found, since)}
         return cls(stamps, contents, usable=not any(changed_after(found, since) for found in stamps.values()))

@@ -20,15 +20,12 @@ import msgspec
 from hookline.processes.spawn import Child, ProcessSpec, Slot, spawn
 from hookline.processes.tree import MARKER, Group, new_marker
 
-OUTPUT_LIMIT = 10_000_000
-"""Bytes of stdout and stderr together; a program that prints more is ended."""
-HELD_PIPE = 1.0
-"""Seconds that a grandchild holding the pipes may delay the result (FACTS.md §6, `run_grandchild`)."""
+OUTPUT_LIMIT = 10_000_000  # bytes of stdout and stderr together; a program that prints more is ended
+HELD_PIPE = 1.0  # seconds that a grandchild holding the pipes may delay the result (FACTS.md §6, `run_grandchild`)
 SHORT = 0.05
 """Seconds for which only a program's stdout is listened to: most have ended by then, and it tells of that too."""
 READ_SIZE = 65_536
-READS = 4
-"""Pieces that are read from one program before others get their turn."""
+READS = 4  # pieces that are read from one program before others get their turn
 
 Stream = Literal["stdout", "stderr"]
 Ended = Literal["exit", "timeout", "cancelled", "overflow"]
@@ -43,8 +40,7 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     stdout: bytes
     stderr: bytes
     ended: Ended = "exit"
-    held: bool = False
-    """Some process kept stdout or stderr open after the program had ended; it was ended too."""
+    held: bool = False  # some process kept stdout or stderr open after the program had ended; it was ended too
     warm: bool = False
     pid: int = 0
 
@@ -185,7 +181,6 @@ class ProgramOutput:
         self.listen()
 
     def close(self, *fds: int) -> None:
-        """Hear no more of these streams, or of any."""
         for fd in fds or tuple(self.open):
             if self.open.pop(fd, None) is not None:
                 self._loop.remove_reader(fd)
@@ -260,14 +255,11 @@ class Process:
             self.over.set_result(None)
 
     def _go_on(self) -> None:
-        """Get ready to be awaited again."""
         self._forget_timers()
         self._attend()
         self.detached, self.over = False, self.loop.create_future()
         if self.child.exit.done():
             self._exited(self.child.exit)
-
-    # ---- what happens meanwhile
 
     def _look_around(self) -> None:
         """A stream has ended, so the rest probably has too: look at once instead of waiting for the loop to tell."""
@@ -303,8 +295,6 @@ class Process:
         if not self.over.done():
             self.ended = why
             self.over.set_result(None)
-
-    # ---- the end
 
     async def _end(self) -> None:
         self._attend()

@@ -28,12 +28,10 @@ try:
 except ImportError:
     fork_exec = None
 
-STANDARD = 3
-"""Descriptors below this are stdin, stdout and stderr."""
+STANDARD = 3  # descriptors below this are stdin, stdout and stderr
 BY_SHELL = ("/bin/sh", "-c", 'exec "$0" "$@"')
 """Before a program and its arguments: a shell finds it, and is replaced by it."""
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""The exit codes of a shell that cannot start a program."""
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit codes of a shell that cannot start a program
 LEAVE = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
 """The shell starts the program and ends: from then on it is a child of `init`."""
 
@@ -65,8 +63,7 @@ class Child(msgspec.Struct):
     stderr: int
     exit: asyncio.Future[int | None]
     warm: bool = False
-    last_words: bytes = b""
-    """What a skipped shell would have added to stderr; known when `exit` is."""
+    last_words: bytes = b""  # what a skipped shell would have added to stderr; known when `exit` is
     look: Callable[[], None] | None = None
     """Looks whether it has ended; if it has not, the loop will tell. Until then it is not watched, which saves time."""
 
@@ -182,9 +179,6 @@ class Pipes:
     def close(self) -> None:
         for fd in self._open:
             os.close(fd)
-
-
-# -- programs that outlive us
 
 
 async def leave_running(spec: ProcessSpec) -> None:

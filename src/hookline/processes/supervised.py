@@ -72,7 +72,6 @@ class Lines(Struct):
         return Watched(self.work, self.program, self.due)
 
     def _next(self) -> bytes | None:
-        """The next line that holds something."""
         while True:
             code = None if self._child is None else self._child.code
             if code == 0 or (code is not None and is_terminal(self.source)):

@@ -20,11 +20,9 @@ import msgspec
 
 MARKER = "HOOKLINE_HOOK_ID"
 """The environment variable by which a hook's processes are found; hooks inside hooks join theirs with `/`."""
-TERM_GRACE = 1.0
-"""Seconds between asking (TERM) and insisting (KILL)."""
+TERM_GRACE = 1.0  # seconds between asking (TERM) and insisting (KILL)
 POLL = 0.01
-INSISTENCE = 200
-"""How often KILL is repeated, `POLL` apart, for processes that fork faster than they are killed."""
+INSISTENCE = 200  # how often KILL is repeated, `POLL` apart, for processes that fork faster than they are killed
 
 
 def new_marker() -> str:
@@ -107,10 +105,7 @@ def _signal_if_same(found: _ProcessEntry, number: int) -> None:
         os.close(pidfd)
 
 
-# ---- looking around
-
-_Life = tuple[int, int]
-"""A process for good: its id, and when it began."""
+_Life = tuple[int, int]  # a process for good: its id, and when it began
 
 
 class _ProcessEntry(msgspec.Struct, frozen=True):
@@ -150,8 +145,7 @@ def _look_at(pid: str) -> _ProcessEntry | None:
         return None
 
 
-_BEGAN = 19
-"""Where `/proc/PID/stat` has the time a process began, counted from its state."""
+_BEGAN = 19  # where `/proc/PID/stat` has the time a process began, counted from its state
 
 
 def _markers(pid: str) -> tuple[str, ...]:

@@ -32,8 +32,7 @@ _CHUNK = 65536
 _POLL_SECONDS = 0.5  # seconds between two looks at the time while a child works
 _LEAVING = 2.0  # seconds; on a busy machine a process that has closed its files waits for its turn to be gone
 _TAIL = 8192
-_DONE = b"\0"
-"""Begins the last thing a child writes: its exit code follows."""
+_DONE = b"\0"  # begins the last thing a child writes: its exit code follows
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -54,7 +53,6 @@ class SharedDeadline:
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
         return self._moment[0] - time.monotonic()
 
 
@@ -64,10 +62,8 @@ class ChildExit(Struct, frozen=True):
     exit_code: int | None
     signal: int | None
     stderr: str = ""
-    finished: bool = False
-    """Whether it had said that it was done: then it ended on purpose, and its last words say why."""
-    overdue: bool = False
-    """Whether it was ended because its time was over."""
+    finished: bool = False  # whether it had said that it was done: then it ended on purpose, and its last words say why
+    overdue: bool = False  # whether it was ended because its time was over
 
     def __str__(self) -> str:
         if self.overdue:
@@ -146,7 +142,6 @@ class Watched:
                 _write(self._source, line + b"\n")
 
     def hang_up(self) -> None:
-        """There are no more lines."""
         self._source = drop(self._source)
 
     def next_line(self) -> bytes | None:
@@ -221,7 +216,6 @@ class Watched:
         return bool(data)
 
     def wait(self) -> ChildExit:
-        """How it ended."""
         if self._ended is None:
             self._reap(0)
             self.hear(())
@@ -317,9 +311,6 @@ def _code_of(work: Callable[[], int], program: str) -> int:
 
             traceback.print_exc()
     return 1
-
-
-# -- descriptors -------------------------------------------------------------------------------------------------
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -101,8 +101,6 @@ class CommandRunner:
 
 
 class _CommandRun:
-    """One run of one command."""
-
     def __init__(self, runner: CommandRunner, hook: Hook, event: Event, ctx: Context) -> None:
         assert isinstance(hook.action, Command)
         self.runner, self.hook, self.action, self.event, self.ctx = runner, hook, hook.action, event, ctx

@@ -1,7 +1,5 @@
 """Python functions: `async def` on the loop, `def` on a thread that can be abandoned."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import inspect
@@ -96,7 +94,7 @@ class Threads:
                 self.abandoned -= call.left
                 call.running = False
 
-    def _next_call(self) -> ThreadedCall | None:
+    def _next_call(self) -> "ThreadedCall | None":
         """The call that a thread takes, unless it was given up on; `None` if the thread is to end."""
         with self._lock:
             self._idle += 1

@@ -6,8 +6,6 @@ timeout, a cancellation) ends the process, for its late answer would be taken fo
 not an answer (a banner, a log line, an empty line) is logged and passed over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Self

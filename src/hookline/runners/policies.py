@@ -15,8 +15,6 @@ In Rego each package may have `deny`, `ask` and `context`, sets of texts; the ev
     deny contains "rm is never allowed" if startswith(input.tool_input.command, "rm ")
 """
 
-from __future__ import annotations
-
 import asyncio
 import glob
 import json
@@ -96,8 +94,6 @@ _ESCAPES = frozenset({"__entity", "__extn", "__expr"})
 
 
 class _CedarPolicies:
-    """Parsed policies, and what each is called."""
-
     def __init__(self, files: Mapping[str, str]) -> None:
         cedarpy = _cedarpy()
         texts: list[str] = []
@@ -212,8 +208,6 @@ _READ = " or ".join(f"`{name}`" for name in _ANSWERS)
 
 
 class _RegoPolicies:
-    """Modules in an interpreter, and the packages that answer."""
-
     def __init__(self, files: Mapping[str, str]) -> None:
         with extra("a hook of type `rego`", "rego"):
             import regopy

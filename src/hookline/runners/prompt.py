@@ -4,8 +4,6 @@ The first two are asked one question, which is answered ok or not ok; a tool's t
 be.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

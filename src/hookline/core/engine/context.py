@@ -110,8 +110,7 @@ class Context(msgspec.Struct):
     event: Event
     binding: Binding
     started: float | None = None
-    fire_deadline: float | None = None
-    """When all hooks of this `fire` have to be done, if there is a limit."""
+    fire_deadline: float | None = None  # when all hooks of this `fire` have to be done, if there is a limit
     hook_id: str = ""
     on_progress: Callable[[str, str], None] | None = None
     told: Cancelled | None = None

@@ -279,7 +279,6 @@ def limits(ctx: Context) -> Limits:
 
 
 def _unwrapped(step: Any) -> Any:
-    """An answer, or what was raised in its place."""
     if not isinstance(step, RaisedError):
         return step
     error = as_failure(step.error)

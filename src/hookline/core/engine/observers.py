@@ -32,8 +32,6 @@ _Word = Literal["success", "error", "cancelled"]
 
 
 class _AboutHook(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run of which hook a notice is about."""
-
     hook_id: str
     hook_name: str
     hook_event: str

@@ -1,7 +1,5 @@
 """What judged, as one hash: the hooks that were chosen for an event, and the code and files behind them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -44,8 +44,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     error: str | None = None
     note: str | None = None
-    would: str | None = None
-    """What a hook that is only evaluated would have decided."""
+    would: str | None = None  # what a hook that is only evaluated would have decided
     stdout: str = ""
     stderr: str = ""
 

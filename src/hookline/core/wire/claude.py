@@ -180,7 +180,6 @@ def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dic
 
 
 def _choice(reply: Reply) -> dict[str, Any]:
-    """PermissionRequest's own decision object."""
     more = reply.specific or _NOTHING_MORE
     choice: dict[str, Any]
     if reply.decision is Decision.ALLOW:

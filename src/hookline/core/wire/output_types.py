@@ -268,7 +268,6 @@ def _read(said: Said, name: str, value: Any, output: Any, body: Any) -> None:
 
 
 def _read_choice(said: Said, value: Allowed | Denied) -> None:
-    """PermissionRequest's own decision object."""
     if isinstance(value, Denied):
         _decide(said, Decision.DENY, value.message)
         if value.interrupt:

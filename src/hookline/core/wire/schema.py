@@ -8,8 +8,6 @@ reply_schema("PreToolUse")["properties"]["decision"]  # {"enum": ["approve", "bl
 ```
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -11,8 +11,7 @@ import sys
 
 from hookline.core.interpreter import temporary_folder
 
-OFF = ("0", "off", "no", "false")
-"""What `HOOKLINE_SERVICE` may say to turn the service off."""
+OFF = ("0", "off", "no", "false")  # what `HOOKLINE_SERVICE` may say to turn the service off
 DEFAULT = "service"
 LONGEST_NAME = 40
 NAMESPACES = ("mnt", "user", "pid", "net", "ipc")

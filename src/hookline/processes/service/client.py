@@ -11,16 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ACCEPT_LIMIT = 2.0
-"""Seconds in which the service must have passed the event on; after that it counts as hung."""
-START_LIMIT = 4.0
-"""Seconds in which the event's process must have begun."""
-GLANCE = 2.0
-"""Seconds between looks at whether a process that is still working has been stopped."""
-STREAM_GRACE = 0.1
-"""Seconds after a whole line in which stdin must end; if it does not, more events will come."""
-GUARD_LIMIT = 5.0
-"""Seconds that a guard may take: settings written by `hookline init` give it ten."""
+ACCEPT_LIMIT = 2.0  # seconds in which the service must have passed the event on; after that it counts as hung
+START_LIMIT = 4.0  # seconds in which the event's process must have begun
+GLANCE = 2.0  # seconds between looks at whether a process that is still working has been stopped
+STREAM_GRACE = 0.1  # seconds after a whole line in which stdin must end; if it does not, more events will come
+GUARD_LIMIT = 5.0  # seconds that a guard may take: settings written by `hookline init` give it ten
 
 WHOLE, PROMPT, STREAM, UNREAD = "whole", "prompt", "stream", "unread"
 """How stdin is read: to its end · to its end if that comes soon · as lines that may keep coming · not at all."""
@@ -44,8 +39,7 @@ HOT: "dict[str, Callable[[list[str]], str]]" = {
     "answer": lambda words: PROMPT,
 }
 """The commands that the service answers, and how each reads stdin; nothing: this one not."""
-LIMITS = {"guard": GUARD_LIMIT}
-"""Commands that cannot take long by nature, and how long that is."""
+LIMITS = {"guard": GUARD_LIMIT}  # commands that cannot take long by nature, and how long that is
 
 
 class NotAnswered(Exception):
@@ -159,9 +153,6 @@ def nameless_file(data: bytes = b"") -> int:
             fd = os.dup(file.fileno())
     write_all(fd, data)
     return fd
-
-
-# ---- asking
 
 
 def connect(entry: str) -> _socket.socket | None:

@@ -13,8 +13,7 @@ from hookline.core.files import state_folder
 from hookline.core.interpreter import ISOLATED, python_argv
 from hookline.processes.service import address, frames
 
-ANSWER_LIMIT = 5.0
-"""Seconds that the service has to answer, to start or to end."""
+ANSWER_LIMIT = 5.0  # seconds that the service has to answer, to start or to end
 
 
 class NotRunning(Exception):
@@ -117,8 +116,7 @@ def _request(what: bytes, *, to_the_end: bool = False) -> dict[str, Any]:
 # -- starting it, once: who holds the lock starts it, and the service keeps the lock while it lives --------------------
 
 
-PAUSE = 1.0
-"""Seconds between two attempts, so that a service that cannot run does not cost every event an attempt."""
+PAUSE = 1.0  # seconds between two attempts, so that a service that cannot run does not cost every event an attempt
 BOOT = "from hookline.processes.service.server import main; main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])"
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""

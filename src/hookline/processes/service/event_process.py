@@ -1,7 +1,5 @@
 """One event in its own process: become what the client would have been, run the command, say how it ended."""
 
-from __future__ import annotations
-
 import _socket
 import atexit
 import os
@@ -12,11 +10,9 @@ from collections.abc import Callable, Iterable
 from hookline.core import template
 from hookline.processes.service import frames
 
-FAILED_TO_FLUSH = 120
-"""Python's own exit code for output that could not be written."""
+FAILED_TO_FLUSH = 120  # Python's own exit code for output that could not be written
 
-FAILED = 2
-"""The exit code by which a command hook says no."""
+FAILED = 2  # the exit code by which a command hook says no
 
 Run = Callable[[list[str]], int]
 

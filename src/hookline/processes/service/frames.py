@@ -9,13 +9,10 @@ import _socket
 import os
 
 MAGIC = b"HOOKLINE"
-PROTOCOL = 3
-"""Raised with every change of what is sent; who speaks another one is not answered."""
-RUN, CONTROL = b"r", b"c"
-"""What a request wants: a command run, or something of the service itself."""
+PROTOCOL = 3  # raised with every change of what is sent; who speaks another one is not answered
+RUN, CONTROL = b"r", b"c"  # what a request wants: a command run, or something of the service itself
 HEAD = len(MAGIC) + 2 + 1 + 4
-LONGEST = 4 << 20
-"""Bytes that a route or a body may have."""
+LONGEST = 4 << 20  # bytes that a route or a body may have
 
 ACCEPTED, STARTED, ENDED, DECLINED, RESULT = b"a", b"s", b"e", b"n", b"j"
 """Kinds of frames: a worker has been asked (its pid) · the event's process runs (its pid) · how it ended · no, and why

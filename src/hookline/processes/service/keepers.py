@@ -16,8 +16,7 @@ from hookline.core.interpreter import hookline_argv
 from hookline.processes.service import address
 from hookline.processes.service.pool import Log
 
-END_LIMIT = 10.0
-"""Seconds that it has to end."""
+END_LIMIT = 10.0  # seconds that it has to end
 
 
 @dataclass(eq=False)
@@ -78,14 +77,12 @@ class KeptProcess:
         return lines[-1] if lines else "it said nothing"
 
     def status(self) -> dict[str, Any]:
-        """Which process, since when."""
         process = self.process
         running = process is not None and process.poll() is None
         return {"pid": process.pid if running and process else None, "since": self.since}
 
 
-LOOK = 5.0
-"""Seconds between two looks at whether this machine is in a fleet."""
+LOOK = 5.0  # seconds between two looks at whether this machine is in a fleet
 
 
 @dataclass(eq=False, kw_only=True)
@@ -175,8 +172,7 @@ def environment(state: str, home: str = "") -> dict[str, str]:
 # -- the inbox of open questions: started when one is asked for -------------------------------------------------------
 
 
-PAUSE = 1.0
-"""Seconds between two starts, so that a process that cannot run is not started without end."""
+PAUSE = 1.0  # seconds between two starts, so that a process that cannot run is not started without end
 
 
 class InboxKeeper(KeptProcess):

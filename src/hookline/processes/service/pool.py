@@ -14,22 +14,15 @@ from hookline.core.interpreter import python_argv
 from hookline.processes.fork_server import ForkServer, ServerPool, read_at_startup
 from hookline.processes.service import frames
 
-LIMIT = 12
-"""Workers kept at once; the one used longest ago makes room."""
-IDLE = 10 * 60.0
-"""Seconds without an event after which a worker is let go."""
-MOST_RUNNING = 256
-"""Events under way at once in one worker; further clients answer by themselves."""
-RETRY = 10.0
-"""Seconds before a worker that could not start is tried again."""
-END_LIMIT = 5.0
-"""Seconds that workers have to finish their events when the service ends."""
+LIMIT = 12  # workers kept at once; the one used longest ago makes room
+IDLE = 10 * 60.0  # seconds without an event after which a worker is let go
+MOST_RUNNING = 256  # events under way at once in one worker; further clients answer by themselves
+RETRY = 10.0  # seconds before a worker that could not start is tried again
+END_LIMIT = 5.0  # seconds that workers have to finish their events when the service ends
 BOOT = "from hookline.processes.service.worker import main; main(sys.argv[1], int(sys.argv[2]))"
 COERCED = (b"LC_CTYPE=C.UTF-8", b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8")
-REMEMBERED = 1000
-"""Durations kept for each hook set."""
-LARGEST_LOG = 512 * 1024
-"""Bytes after which the log begins again; the half before is kept beside it."""
+REMEMBERED = 1000  # durations kept for each hook set
+LARGEST_LOG = 512 * 1024  # bytes after which the log begins again; the half before is kept beside it
 
 
 class Log:
@@ -194,7 +187,6 @@ class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
         return "its worker is starting"
 
     def count(self, hook_set: str | None, milliseconds: float, code: int) -> None:
-        """An event is through."""
         if hook_set is not None:
             self.tallies.setdefault(hook_set, Tally()).add(milliseconds, code)
         if code:

@@ -27,10 +27,8 @@ from hookline.processes.service.keepers import (
 )
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route
 
-IDLE = 15 * 60.0
-"""Seconds without an event after which the service ends."""
-REQUEST_LIMIT = 5.0
-"""Seconds that a client may take to say what it wants."""
+IDLE = 15 * 60.0  # seconds without an event after which the service ends
+REQUEST_LIMIT = 5.0  # seconds that a client may take to say what it wants
 BACKLOG = 1024
 DROPPED = (OSError, TimeoutError, frames.FrameError, ValueError, IndexError)
 """What a client that leaves or talks nonsense leads to."""
@@ -109,8 +107,6 @@ class Service:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), max(1.0, min(left, 30.0)))
 
-    # ---- connections
-
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -167,8 +163,6 @@ class Service:
         self.log(f"declined: {reason}")
         with contextlib.suppress(OSError):  # it has gone; what it could not be told is short and has room
             connection.send(frames.frame(frames.DECLINED, reason.encode()))
-
-    # ---- control
 
     async def _control(self, connection: socket.socket, request: bytes) -> None:
         answer: dict[str, Any] = {"error": f"no such request: {request.decode(errors='replace')}"}

@@ -23,8 +23,7 @@ from hookline.processes.service import client, event_process, frames
 
 QUIET = 0.05
 """Seconds after an event began in which no process is forked ahead, as the agent wants the machine for itself."""
-KILL_GRACE_SECONDS = 2.0
-"""Seconds between asking the processes of an abandoned event to end and ending them."""
+KILL_GRACE_SECONDS = 2.0  # seconds between asking the processes of an abandoned event to end and ending them
 
 
 class WorkerEvent(template.Run):
@@ -140,18 +139,13 @@ REHEARSALS = (
 """Commands that are run before the first event: what they import, compile and keep is there, and in place."""
 PURE_GUARDS = ("approvals", "commands", "paths", "protect", "secrets")
 """Guards that change nothing in the process that runs them."""
-PADDING = 40
-"""Variables that a client's environment has beyond a worker's, more or less."""
-SETTLE = 0.02
-"""Seconds without an event after which the next command is rehearsed."""
-MAX_IDLE = 2
-"""Processes of one worker that wait for events at once."""
+PADDING = 40  # variables that a client's environment has beyond a worker's, more or less
+SETTLE = 0.02  # seconds without an event after which the next command is rehearsed
+MAX_IDLE = 2  # processes of one worker that wait for events at once
 MOST_EVENTS, LARGEST_EVENT = 1000, 1 << 20
 """Events after which a process ends, and bytes of one event: what it has gathered goes with it."""
-READ_LIMIT = 5.0
-"""Seconds that a client may take to send its body."""
-THROUGH, AGAIN = b"e", b"w"
-"""What a process tells its worker: the event is through · and it waits for another one."""
+READ_LIMIT = 5.0  # seconds that a client may take to send its body
+THROUGH, AGAIN = b"e", b"w"  # what a process tells its worker: the event is through · and it waits for another one
 
 
 class Spare:

@@ -38,16 +38,11 @@ from hookline.processes.spawn import BY_SHELL, Child, Pipes, ProcessSpec, entrie
 from hookline.processes.tree import MARKER
 
 BOOT = Path(__file__).with_name("_boot") / "importlib_bootstrap.py"
-LIMIT = 4
-"""Interpreters kept warm at once; the one used longest ago makes room."""
-IDLE = 300.0
-"""Seconds without a run after which an interpreter is let go."""
-END_LIMIT = 1.0
-"""Seconds that an interpreter has to end."""
-HELLO_LIMIT = 10.0
-"""Seconds an interpreter may take to start up."""
-ANSWER_LIMIT = 2.0
-"""Seconds a parent may take to fork; after that it is replaced and the run is ordinary."""
+LIMIT = 4  # interpreters kept warm at once; the one used longest ago makes room
+IDLE = 300.0  # seconds without a run after which an interpreter is let go
+END_LIMIT = 1.0  # seconds that an interpreter has to end
+HELLO_LIMIT = 10.0  # seconds an interpreter may take to start up
+ANSWER_LIMIT = 2.0  # seconds a parent may take to fork; after that it is replaced and the run is ordinary
 
 
 def enabled(setting: bool | None = None, environ: Mapping[str, str] = os.environ) -> bool:  # noqa: FBT001 - the setting is what it is about
@@ -220,8 +215,7 @@ class WarmPlan(msgspec.Struct, frozen=True):
     interpreter: Interpreter
     words: tuple[str, ...]
     before: int
-    shell: bool
-    """Whether a shell was to start it, and is skipped."""
+    shell: bool  # whether a shell was to start it, and is skipped
 
 
 def plan(spec: ProcessSpec) -> WarmPlan | None:
@@ -293,13 +287,10 @@ def _is_binary(file: str, identity: tuple[int, ...]) -> bool:
         return binary.read(4) in BINARIES
 
 
-# ---- the words of a simple command
-
 VARIABLE = r"\$(?:[A-Za-z0-9_]++|\{[A-Za-z0-9_]+\})"  # whole, or a line of many took time without end to refuse
 SIMPLE = re.compile(rf"""(?:[\w@%+:,./= \t-]|'[^']*'|"(?:[^"`\\$]|{VARIABLE})*"|{VARIABLE})*""")
 PIECE = re.compile(rf"""'[^']*'|"[^"]*"|{VARIABLE}""")
-SAFE_VALUE = re.compile(r"[\w@%+:,./-]+")
-"""What a shell neither splits nor takes for a pattern."""
+SAFE_VALUE = re.compile(r"[\w@%+:,./-]+")  # what a shell neither splits nor takes for a pattern
 THE_SHELLS = frozenset("PWD OLDPWD IFS PPID PS1 PS2 PS4 OPTIND _".split())
 """Variables whose value is the shell's business, as are `$1` and those that are not set."""
 RESERVED = frozenset(

@@ -196,7 +196,6 @@ HIDDEN = Hidden()
 
 
 def named(name, globals, fromlist, level):
-    """The full names of the modules that an import statement names."""
     if level:
         package = globals.get("__package__") or ""
         base = package.rsplit(".", level - 1)[0] if level > 1 else package
