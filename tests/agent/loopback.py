@@ -28,6 +28,7 @@ class Loopback:
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
 
 @asynccontextmanager
@@ -60,6 +61,8 @@ async def _exchange(
     answer = answers[min(len(seen.requests), len(answers) - 1)]
     seen.requests.append(json.loads(await reader.readexactly(length)))
     seen.paths.append(head.split(" ")[1])
+    pairs = (line.partition(": ") for line in head.split("\r\n")[1:] if line)
+    seen.headers.append({name.lower(): value for name, _, value in pairs})
     size = len(answer.body) + (1000 if answer.cut else 0)
     headers = {"content-type": answer.kind, "content-length": str(size), "connection": "close", **answer.headers}
     lines = [f"HTTP/1.1 {answer.status} X", *(f"{name}: {value}" for name, value in headers.items())]

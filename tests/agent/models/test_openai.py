@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hookline.agent.messages import Assistant, Reminder, Text, ToolOutput, ToolUse, Usage, User
+from hookline.agent.models import choose
 from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.agent.models.openai import OpenAI, encode_messages
 from hookline.agent.models.stream import StreamedAnswer as Told
@@ -28,7 +29,7 @@ def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-x", "choices": [choice]}
 
 
-def call(index: int, arguments: str, **more: Any) -> dict[str, Any]:
+def call(index: int | None, arguments: str, **more: Any) -> dict[str, Any]:
     name = {"name": more.pop("name")} if "name" in more else {}
     return {"index": index, "function": {"arguments": arguments, **name}, **more}
 
@@ -147,3 +148,36 @@ async def test_a_wanted_schema_is_asked_for() -> None:
         await gpt.aclose()
 
     assert server.requests[0]["response_format"]["json_schema"]["schema"] == schema
+
+
+@pytest.mark.parametrize("index", [{}, {"index": None}], ids=["missing", "null"])
+async def test_calls_that_are_not_counted_are_told_apart_by_their_ids(index: dict[str, None]) -> None:
+    """Some servers leave the index out, or send null: a piece without an id goes on with the call before it."""
+    pieces: list[dict[str, Any]] = [
+        {"id": "x", "function": {"name": "Bash", "arguments": '{"a"'}},
+        {"function": {"arguments": ": 1}"}},
+        {"id": "y", "function": {"name": "Read", "arguments": '{"b": 2}'}},
+    ]
+    chunks = [chunk(content="Hello"), *(chunk(tool_calls=[{**piece, **index}]) for piece in pieces), chunk("stop")]
+    async with serving(Answer(sse(*chunks, done=True))) as server:
+        gpt = model(server)
+        said = await gpt.respond(ASK)
+        await gpt.aclose()
+
+    assert said.content == (Text("Hello"), ToolUse("x", "Bash", {"a": 1}), ToolUse("y", "Read", {"b": 2}))
+    assert said.stop_reason == "tool_use"
+
+
+async def test_organization_project_and_headers_of_the_environment_are_sent() -> None:
+    """As the official SDK sends them; an empty variable says nothing."""
+    environ = {"OPENAI_API_KEY": "key", "OPENAI_ORG_ID": "org", "OPENAI_CUSTOM_HEADERS": "X-Team: a: b\n\nX-None:"}
+    async with serving(Answer(sse(chunk("stop", content="ok"), done=True))) as server:
+        for more in ({"OPENAI_PROJECT_ID": "shop"}, {"OPENAI_PROJECT_ID": "", "OPENAI_ORG_ID": ""}):
+            gpt = choose("openai:gpt-x", {**environ, "OPENAI_BASE_URL": f"{server.url}/v1", **more})
+            await gpt.respond(ASK)
+            await gpt.aclose()  # type: ignore[attr-defined]
+
+    names = ("authorization", "openai-organization", "openai-project", "x-team", "x-none")
+    assert [[sent.get(name) for name in names] for sent in server.headers] == [
+        ["Bearer key", "org", "shop", "a: b", None], ["Bearer key", None, None, "a: b", None]
+    ]  # fmt: skip

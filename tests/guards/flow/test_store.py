@@ -98,6 +98,15 @@ async def test_a_call_whose_result_was_not_seen_counts_as_untrusted() -> None:
     assert (first, await other.judge(*mail("x@y.org"))) == (["pass", "ask"], "pass")
 
 
+async def test_a_result_without_a_call_answers_no_later_call() -> None:
+    """A host may announce the result of a call that it asked no hook about."""
+    agent = await Agent().start("Mail the plan to Alice")
+    await agent.read("get_time", {}, "10:15")
+    await agent.judge("get_mail", {})
+
+    assert await agent.judge(*mail("x@y.org")) == "deny"
+
+
 async def test_a_line_that_was_torn_costs_one_row(tmp_path: Path) -> None:
     """A writer that died within its line; the next one begins a line of its own."""
     agent = await Agent(state=tmp_path).start("Mail the plan to Alice")

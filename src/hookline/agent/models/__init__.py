@@ -12,6 +12,7 @@ from hookline.errors import ModelError
 __all__ = ["Model", "ModelRequest", "OnEvent", "ToolSpec", "choose", "resolve"]
 
 DEFAULT = "default"
+OPENAI_HEADERS = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
 WINDOW = "[1m]"  # a longer context window, which a model has or has not: the word is not part of its name
 
 
@@ -65,7 +66,11 @@ def _openai(name: str, environ: Mapping[str, str]) -> Model:
         raise ModelError(f"model `{name or 'openai'}` needs a key; {what}", "authentication_failed")
     if not name:
         raise ModelError("model `openai` needs a name; write `openai:MODEL`", "model_not_found")
-    return OpenAI(name, api_key=key, base_url=base_url)
+    # as the official SDKs have it: a line of `NAME: VALUE` for each header
+    lines = [line.partition(":") for line in environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")]
+    about = {name: environ.get(variable) for name, variable in OPENAI_HEADERS.items()}
+    about |= {header.strip().lower(): value.strip() for header, _, value in lines if header.strip()}
+    return OpenAI(name, api_key=key, base_url=base_url, headers={one: value for one, value in about.items() if value})
 
 
 Provider = Callable[[str, Mapping[str, str]], Model]

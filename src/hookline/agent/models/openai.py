@@ -1,6 +1,6 @@
 """Any model behind a chat completions endpoint; other servers via `OPENAI_BASE_URL`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -41,8 +41,10 @@ class Completion(StreamedAnswer):
                 said = {"type": "text_delta", "text": delta["content"]}
                 yield from self._piece(0, {"type": "text", "text": ""}, said)
             for piece in delta.get("tool_calls") or ():
-                at = piece["index"] + 1 if "index" in piece else max(self.blocks, default=0) + 1
-                function = piece.get("function") or {}
+                function, last, index = piece.get("function") or {}, max(self.blocks, default=0), piece.get("index")
+                if index is None:  # some servers count no calls: what has no id goes on with the last one
+                    index = last - 1 if last and not piece.get("id") else last
+                at = index + 1
                 known = self.blocks.get(at, {"type": "tool_use", "id": f"call_{at - 1}", "name": "", "input": {}})
                 name = known["name"] + (function.get("name") or "")
                 call = {**known, "id": piece.get("id") or known["id"], "name": name}
@@ -65,9 +67,11 @@ class OpenAI(ServerModel):
 
     answer = Completion
 
-    def __init__(self, name: str, *, api_key: str, base_url: str = "", max_retries: int = 5) -> None:
+    def __init__(
+        self, name: str, *, api_key: str, base_url: str = "", max_retries: int = 5, headers: Mapping[str, str] = {}
+    ) -> None:
         url = f"{(base_url or DEFAULT_URL).rstrip('/')}/chat/completions"
-        super().__init__(name, url, {"authorization": f"Bearer {api_key}"}, max_retries)
+        super().__init__(name, url, {"authorization": f"Bearer {api_key}", **headers}, max_retries)
 
     def encode_request(self, request: ModelRequest, model: str) -> dict[str, Any]:
         if request.server_tools:

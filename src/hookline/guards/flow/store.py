@@ -90,7 +90,7 @@ class FlowStore:
         self.secrets: set[str] = set()
         self.secret_read: str = ""
         self.letters: int = 0
-        self.called: int = 0
+        self.unanswered: int = 0
         self.results: int = 0
         self.began: bool = False
         self.judged: list[FlowRow] = []
@@ -108,7 +108,7 @@ class FlowStore:
 
         A call whose result was not seen (it is under way, the host hid it, it could not be kept) may have returned one.
         """
-        return self.letters >= _UNTRUSTED_LETTERS or not self.began or self.called > self.results
+        return self.letters >= _UNTRUSTED_LETTERS or not self.began or self.unanswered > 0
 
     def put(self, row: FlowRow) -> None:
         """Keep a row: here, and for the other processes."""
@@ -149,7 +149,7 @@ class FlowStore:
 
     def _apply(self, row: FlowRow) -> None:
         self.began |= row.kind == "begin"
-        self.called += row.kind == "called"
+        self.unanswered += row.kind == "called"
         if row.kind == "lost":
             self.letters = max(self.letters, _UNTRUSTED_LETTERS)
         elif row.kind == "prompt":
@@ -162,6 +162,7 @@ class FlowStore:
 
     def _add_result(self, row: FlowRow) -> None:
         self.results += 1
+        self.unanswered = max(0, self.unanswered - 1)  # a result of a call that was not judged answers no other one
         self.letters += row.letters
         if row.approved:
             self.approved.update(self._asked.pop(row.call, ()))
