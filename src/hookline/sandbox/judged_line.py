@@ -269,6 +269,7 @@ class Rights:
         self.capabilities: int = int(facts[b"CapEff"], 16)
         self.umask: int = int(facts.get(b"Umask", b"022"), 8)
         self.file: int = file
+        self.like_ours: bool = False
 
     def same(self, other: Rights) -> bool:
         mine = (self.user, self.group, self.groups, self.capabilities & ~_SYS_PTRACE)
@@ -299,7 +300,7 @@ class Callers:
         if theirs.umask != self._umask:
             os.umask(theirs.umask)
             self._umask = theirs.umask
-        if not own.capabilities or theirs.same(own):
+        if not own.capabilities or theirs.like_ours:
             return deed()
         self._become(theirs, (theirs.capabilities | _SYS_PTRACE) & own.capabilities)
         try:
@@ -323,6 +324,7 @@ class Callers:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             known = self._known[thread] = Rights(thread, file)
+            known.like_ours = known.same(own)
         return known
 
     def _become(self, rights: Rights, capabilities: int) -> None:

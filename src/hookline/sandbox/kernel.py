@@ -34,6 +34,8 @@ _PIDFD_THREAD = 0o200
 _SYNC_WAKE_UP = 1
 _CONTINUE = 1
 _PAGE = 4096
+_PIECE = 512
+"""How much is read at once of a text: it lies within one page, and most texts are shorter."""
 _POINTER = 8
 _LAST_CAPABILITY = 63
 _MOST_BYTES = 131_072
@@ -405,12 +407,11 @@ class Memory:
         parts: list[bytes] = []
         size = 0
         while size < _MOST_BYTES:
-            piece = self.read(thread, address + size, _PAGE - (address + size) % _PAGE)
-            end = piece.find(0)
-            if end >= 0:
-                parts.append(piece[:end])
+            piece = self.read(thread, address + size, _PIECE - (address + size) % _PIECE)
+            text, end, _ = piece.partition(b"\0")
+            parts.append(text)
+            if end:
                 break
-            parts.append(piece)
             size += len(piece)
         return b"".join(parts)
 

@@ -53,12 +53,14 @@ class OpenCalls(WriteJudge):
             if not self._line.hidden and not text.startswith("/proc"):
                 return None  # Landlock decides
         fd = self._line.callers.act(call.thread, lambda: self._opened(call, folder, text, flags, mode))
-        if flags & syscalls.O_WRITES and kernel.is_proc(fd) and (found := self._reaches(name_of(fd))):
+        facts = os.fstat(fd)
+        in_proc = flags & syscalls.O_WRITES and not os.major(facts.st_dev) and kernel.is_proc(fd)
+        if in_proc and (found := self._reaches(name_of(fd))):
             os.close(fd)
             return found
         if self._view is not None:
             self._view.judge(fd)
-        self._hand_over(call, fd, flags)
+        self._hand_over(call, fd, flags, facts)
         raise CallAnswered
 
     def _reaches(self, path: str) -> Refusal | None:
@@ -159,11 +161,10 @@ class OpenCalls(WriteJudge):
         call.answer_later(open_slowly, pipe)
         raise CallAnswered
 
-    def _hand_over(self, call: Syscall, fd: int, flags: int) -> None:
+    def _hand_over(self, call: Syscall, fd: int, flags: int, facts: os.stat_result | None = None) -> None:
         """Give an open file to the caller, emptied and waiting as it asked."""
         try:
-            facts = os.fstat(fd)
-            if flags & os.O_TRUNC and stat.S_ISREG(facts.st_mode):
+            if flags & os.O_TRUNC and stat.S_ISREG((facts or os.fstat(fd)).st_mode):
                 os.truncate(fd if flags & os.O_ACCMODE else f"/proc/self/fd/{fd}", 0)
             if not flags & os.O_NONBLOCK:
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)

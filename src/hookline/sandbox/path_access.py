@@ -24,6 +24,10 @@ _MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero (deleted)")
 """How the kernel calls files that lie in no folder."""
 
 
+_own: list[int] = []
+"""The folder of this process's descriptors, where it is kept open."""
+
+
 class OpenedPath:
     """What a path leads to: its real path and, where something lies there, a handle on it that `with` closes."""
 
@@ -51,17 +55,18 @@ def resolve_in_process(thread: int, folder: int, path: str, *, follow: bool = Tr
     by hand. A file that is still to be made has a place, too; what is no file keeps the name the kernel has for it.
     A path from a folder that is open here is read from `base`, which stays open.
     """
-    base = _begin(thread, folder, path, base)
+    at = AT_FDCWD if path.startswith("/") else _begin(thread, folder, path, base)
     if not path:
-        return OpenedPath(name_of(base), base)
+        return OpenedPath(name_of(at), at)
     try:
-        found = kernel.open_plainly(base, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
+        found = kernel.open_plainly(at, path, _LOOK if follow else _LOOK | os.O_NOFOLLOW)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP):
-            return _walk(thread, base, path, follow=follow)
-        os.close(base)
-        raise
-    os.close(base)
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
+        return _walk(thread, _begin(thread, folder, path, base), path, follow=follow)
+    finally:
+        if at >= 0:
+            os.close(at)
     return OpenedPath(name_of(found), found)
 
 
@@ -119,7 +124,12 @@ def own_real(path: str) -> str:
 
 def name_of(fd: int) -> str:
     """The name that the kernel has for an open file."""
-    return os.readlink(f"/proc/self/fd/{fd}")
+    return os.readlink(f"{fd}", dir_fd=_own[0]) if _own else os.readlink(f"/proc/self/fd/{fd}")
+
+
+def keep_names() -> None:
+    """Keep the folder of our descriptors open, in which names are found sooner. This process forks no more."""
+    _own.append(os.open("/proc/self/fd", _LOOK))
 
 
 def _walk(thread: int, at: int, path: str, *, follow: bool) -> OpenedPath:
@@ -191,7 +201,7 @@ class WritablePlaces:
     def look(self) -> None:
         if not self._exact:
             self._exact = set(map(own_real, self._granted))
-            self._below = tuple(path.rstrip("/") + "/" for path in self._exact)
+            self._below = (*(path.rstrip("/") + "/" for path in self._exact), *_MEMORY)
 
     def grant(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one, by how they were named: a first look."""
@@ -200,4 +210,4 @@ class WritablePlaces:
     def hold(self, path: str) -> bool:
         """Whether a real path is one of them or lies below one; pipes, memory and their like have no place."""
         self.look()
-        return not path.startswith("/") or path in self._exact or path.startswith((*self._below, *_MEMORY))
+        return not path.startswith("/") or path in self._exact or path.startswith(self._below)

@@ -225,7 +225,7 @@ class _Watch:
         if what & select.POLLIN:
             notice = kernel.receive(listener)
             if notice is not None:
-                if not self._supervisor.starts_command(notice):
+                if not (self._settled or self._supervisor.starts_command(notice)):
                     self._settle(kept)
                 self._supervisor.answer(listener, notice)
             return True
@@ -239,6 +239,8 @@ class _Watch:
         """
         if self._settled:
             return
+        from hookline.sandbox.path_access import keep_names
+
         self._settled = True
         self._later()
         self._supervisor.look_around()
@@ -249,6 +251,7 @@ class _Watch:
         doors = self._egress.kept if self._egress else []
         kernel.close_all_but(0, 1, 2, self._owner, self._status, self._life, *doors, *kept)
         kernel.wake_quickly(kept[0])
+        keep_names()
 
     def _reap(self) -> None:
         try:
