@@ -26,8 +26,8 @@ BIG: dict[str, tuple[str, ...]] = {
         "tests/sandbox/test_commands_handed_on.py", "tests/sandbox/test_commands_spelt.py",
         "tests/sandbox/test_more_ordinary_lines.py", "tests/sandbox/test_ordinary_lines.py",
         "tests/sandbox/test_egress.py", "tests/sandbox/test_egress_attacks.py", "tests/sandbox/test_placeholders.py",
-        "tests/sandbox/test_projects.py", "tests/sandbox/test_writes_by_detour.py",
-        "tests/sandbox/test_writes_by_name.py",
+        "tests/sandbox/test_projects.py", "tests/sandbox/test_tables_as_user.py",
+        "tests/sandbox/test_writes_by_detour.py", "tests/sandbox/test_writes_by_name.py",
     ),
     "the fleet on real hubs": (
         "tests/fleet/test_cluster.py", "tests/fleet/test_demo.py", "tests/fleet/test_faults.py",

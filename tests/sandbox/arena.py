@@ -48,13 +48,17 @@ def possible() -> str:
     return "" if done.returncode == 0 else f"no namespaces here: {done.stderr.strip()}"
 
 
-def _namespace() -> list[str]:
-    return ["unshare", "-r", "-m", "-i", "-p", "-f", "--kill-child", "--mount-proc"]
+def _namespace(user: int = 0) -> list[str]:
+    return ["unshare", *([] if user else ["-r"]), "-m", "-i", "-p", "-f", "--kill-child", "--mount-proc"]
 
 
-def tried(jobs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What each line changed, in order: `outside`, `commands`, `code`, `output`."""
-    process = _idle.pop() if _idle else _started()
+def tried(jobs: Iterable[dict[str, Any]], user: int = 0) -> Iterator[dict[str, Any]]:
+    """What each line changed, in order: `outside`, `commands`, `code`, `output`.
+
+    Lines run as root of the namespace or, where the tests run as root, as another user.
+    """
+    idle = _idle.setdefault(user, [])
+    process = idle.pop() if idle else _started(user)
     assert process.stdin is not None
     assert process.stdout is not None
     done = False
@@ -67,16 +71,16 @@ def tried(jobs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield json.loads(answer)
         done = True
     finally:
-        _idle.append(process) if done else _end(process)
+        idle.append(process) if done else _end(process)
 
 
-_idle: list[subprocess.Popen[str]] = []
-"""A namespace with nothing to do, kept for the next table: to start one takes as long as ten lines."""
+_idle: dict[int, list[subprocess.Popen[str]]] = {}
+"""For each user a namespace with nothing to do, kept for the next table: to start one takes as long as ten lines."""
 
 
-def _started() -> subprocess.Popen[str]:
+def _started(user: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*_namespace(), sys.executable, "-I", str(INSIDE)],
+        [*_namespace(user), sys.executable, "-I", str(INSIDE), str(user)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -90,5 +94,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def end_idle() -> None:
     """Let go of the namespace: done after each file, since a test elsewhere may look for processes that are left."""
-    while _idle:
-        _end(_idle.pop())
+    for idle in _idle.values():
+        while idle:
+            _end(idle.pop())

@@ -1,7 +1,7 @@
 """Runs inside a throw-away namespace: each line in real bash, bare or confined, and what it changed.
 
-Started by `arena.py`. The whole file system is read-only here but for `/tmp`, `/run` and `/dev/shm`, which are empty
-and vanish with the namespace. One JSON object per line comes in and one goes out.
+Started by `arena.py`, with the user whom lines run as. The whole file system is read-only here but for `/tmp`, `/run`
+and `/dev/shm`, which are empty and vanish with the namespace. One JSON object per line comes in and one goes out.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ PYTHON = ARENA / "python"
 CREW = "crew"
 """The first word before a line that a crew runs which was forked ahead; flags of `hookline confine` follow."""
 SECONDS = 20
+USER = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdigit() else 0
+AS_USER = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups", "--no-new-privs"] if USER else []
 _COARSE = 5  # the clock that the kernel takes a file's times from
 _NOT_OUTSIDE = tuple(f"{path}/" for path in (PROJECT, HOME / ".cache", ARENA / "remote.git"))
 _SECRET = "an outside file that nobody may change\n"
@@ -87,6 +89,9 @@ def enclose() -> None:
     checked(libc.syscall(mount_setattr, -100, b"/", recursive_flag, ctypes.byref(attributes), 32))
     for folder in (b"/tmp", b"/run", b"/dev/shm"):
         checked(libc.mount(b"tmpfs", folder, b"tmpfs", ctypes.c_ulong(0), None))
+    for top in ("/", "/usr", str(Path(__file__).parent)):
+        if not os.statvfs(top).f_flag & os.ST_RDONLY:
+            raise PermissionError(f"`{top}` could be written to: no line runs here")
 
 
 def checked(result: int) -> None:
@@ -107,6 +112,7 @@ def set_up(setup: str, *, only_files: bool) -> Stage:
     clear()
     if setup in _made:
         write_tree(_made[setup])
+        give_away()
     else:
         make(setup)
         if only_files:
@@ -128,9 +134,16 @@ def make(setup: str) -> None:
     (PYTHON / "bin" / "python3").symlink_to(f"{sys.base_prefix}/bin/python3")
     (PYTHON / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}/bin\ninclude-system-site-packages = false\n")
     (HOME / ".gitconfig").write_text(_GIT)
+    give_away()
     if setup:
-        command = ["bash", "-c", setup]
+        command = [*AS_USER, "bash", "-c", setup]
         subprocess.run(command, cwd=PROJECT, env=environment(), check=False, capture_output=True, timeout=60)
+
+
+def give_away() -> None:
+    """Make everything the user's whom lines run as."""
+    if USER:
+        subprocess.run(["chown", "-hR", f"{USER}:{USER}", ARENA], check=True)
 
 
 def read_tree(top: Path) -> Tree:
@@ -276,7 +289,7 @@ def tried(job: dict[str, Any]) -> dict[str, Any]:
 def by_process(words: list[str], seconds: float, env: dict[str, str]) -> tuple[int, str]:
     """The exit code and output of a program of its own: bare bash, or a confined line that is started cold."""
     process = subprocess.Popen(
-        words, cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        [*AS_USER, *words], cwd=PROJECT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace",
     )  # fmt: skip
     try:

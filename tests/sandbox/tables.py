@@ -31,9 +31,9 @@ SPELT = ("races", "plain", "expansion", "arithmetic", "git", "copies", *commands
 HANDED_ON = tuple(kind for kind in commands_table.FORMS if kind not in SPELT)
 
 
-def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> None:
-    """No line of a kind runs the blocked command or changes anything outside."""
-    lines = [(name, line) for each, name, line in commands_table.lines() if each == kind]
+def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW, user: int = 0) -> None:
+    """No line of a kind, or of any, runs the blocked command or changes anything outside."""
+    lines = [(name, line) for each, name, line in commands_table.lines() if kind in (each, "")]
     rows = [*lines[::every], ("", ALIVE)]
     prefix = arena.confined(write=[arena.PROJECT, REMOTE], block=arena.BLOCKED, by=by)
     jobs = [
@@ -42,11 +42,11 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> 
             "setup": commands_table.SETUP.get(name, f"mkdir {REMOTE}"),
             "only_files": True,
             "prefix": prefix,
-            "packages": False,
+            "packages": user != 0,
         }
         for name, line in rows
     ]
-    results = list(zip(rows, arena.tried(jobs), strict=True))
+    results = list(zip(rows, arena.tried(jobs, user), strict=True))
 
     passed = [line for (name, line), result in results if name in result["commands"]]
     outside = [line for (_, line), result in results if result["outside"]]
@@ -56,12 +56,13 @@ def hold_commands(kind: str, every: int = 1, by: Sequence[str] = arena.CREW) -> 
 
 
 def hold_writes(
-    name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.CREW, *, packages: bool = False
-) -> None:
+    name: str, lines: Sequence[str], setup: str = "", by: Sequence[str] = arena.CREW, *, packages: bool = False,
+    user: int = 0,
+) -> None:  # fmt: skip
     """No line changes anything outside; `packages` where a line needs more of Python than its standard library."""
     assert lines, f"{name}: an empty table"
     job = {"setup": setup, "prefix": arena.confined(by=by), "packages": packages}
-    *results, alive = arena.tried({"line": line, **job} for line in [*lines, ALIVE])
+    *results, alive = arena.tried(({"line": line, **job} for line in [*lines, ALIVE]), user)
 
     escaped = [line for line, result in zip(lines, results, strict=True) if result["outside"]]
     print(f"{name}: {len(lines)} lines, {len(escaped)} changed something outside")

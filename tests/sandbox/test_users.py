@@ -20,7 +20,7 @@ PYTHON = "/usr/bin/python3"
 AS_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
 
 
-def _possible() -> str:
+def cannot_be_tried() -> str:
     """Why another user cannot be tried here; empty if one can."""
     if unavailable() or os.geteuid() != 0 or not shutil.which("setpriv") or not Path(PYTHON).exists():
         return unavailable() or "needs root, setpriv and the system's Python"
@@ -29,7 +29,7 @@ def _possible() -> str:
     return "" if done.returncode == 0 else "another user cannot read this checkout, or its Python is too old"
 
 
-pytestmark = pytest.mark.skipif(bool(_possible()), reason=_possible() or "another user can be tried")
+pytestmark = pytest.mark.skipif(bool(cannot_be_tried()), reason=cannot_be_tried() or "another user can be tried")
 
 
 @pytest.fixture
