@@ -1,7 +1,5 @@
 """The table of hosts: a row for each, and what data cannot say of a few of them. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

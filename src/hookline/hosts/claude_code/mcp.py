@@ -10,8 +10,6 @@
 A server object of the official `mcp` package works in the same place.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

@@ -8,8 +8,6 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
     transport.stderr                    its last words so far
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pathlib
@@ -253,8 +251,6 @@ class Subprocess(asyncio.SubprocessProtocol):
         pipe = self._child.get_pipe_transport(fd)
         return None if pipe is None or pipe.is_closing() else pipe
 
-    # ── what asyncio tells us ───────────────────────────────────────────────────────────────────
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._child = cast("asyncio.SubprocessTransport", transport)
 
@@ -284,8 +280,6 @@ class Subprocess(asyncio.SubprocessProtocol):
         if self._child is not None and self._receiver is not None:
             self._child.close()
             self._receiver.ended(PeerExit(self._child.get_returncode(), self.stderr))
-
-    # ── what the client wants ───────────────────────────────────────────────────────────────────
 
     def write(self, data: bytes) -> None:
         if pipe := self._pipe(0):

@@ -6,8 +6,6 @@ hook has judged: law 4.) The matcher sent along has the names that the hooks mea
 nothing; the engine still asks only the hooks that are meant. What observers want to hear of is registered, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Writing a host's configuration: merged, backed up, the same after a second time, and put back by `uninstall`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@
 and the order of keys survive.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field
@@ -35,9 +33,9 @@ class Node:
     end: int
     value: Any
     start: int
-    members: dict[str, Node] = field(default_factory=dict)
+    members: dict[str, "Node"] = field(default_factory=dict)
     """An object's values; of a key that stands there twice the last one counts."""
-    parts: list[Node] = field(default_factory=list)  # everything in an object or an array, in the order of the text
+    parts: list["Node"] = field(default_factory=list)  # everything in an object or an array, in the order of the text
 
 
 def parse(text: str) -> Node:

@@ -1,7 +1,5 @@
 """Every host at a glance: is it here, is it hooked, was it proven."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

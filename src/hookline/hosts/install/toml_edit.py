@@ -5,8 +5,6 @@ nothing but our key is different, the next way is tried. A text for which none i
 text ends (`keep_form` of `apply` sees to it).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -4,22 +4,17 @@
 deny or turn one canary's command into another's; it never allows what another hook refuses.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hookline.core.engine import Verdict
+from hookline.core.engine import HookSet, Verdict
 from hookline.events import Event, PreToolUse, UserPromptSubmit, spec_of
 from hookline.replies import Reply, deny, rewrite
-
-if TYPE_CHECKING:
-    from hookline.core.engine import HookSet
 
 VARIABLE = "HOOKLINE_PROVE"
 TOKEN = "hookline-canary"  # noqa: S105 - a word to look for, not a secret
