@@ -82,7 +82,7 @@ async def test_what_reading_cannot_tell_is_held_instead_of_asked_about(project: 
 async def test_what_reading_is_sure_of_is_denied_before_anything_runs(project: Path) -> None:
     """Text is still the first answer: at once, and with its reason."""
     hooks = guarded(project)
-    verdicts = [await asked(hooks, project, line) for line in ("rm -rf build", "echo x > /etc/motd", "true; sudo id")]
+    verdicts = [await asked(hooks, project, line) for line in ("rm -rf build", "echo x > /etc/hosts", "true; sudo id")]
 
     assert [verdict.decision for verdict in verdicts] == [Decision.DENY] * 3
     assert verdicts[0].reason == "`rm -rf build` is blocked by the pattern `rm -rf *`"

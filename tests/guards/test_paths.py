@@ -363,7 +363,7 @@ printf '%s' /etc/passwd | git log --oneline | git diff HEAD~1 -- a | git show HE
 cat a/x > b | find . -name '*.py' | find . -exec cat {} + | cd a && cat x | cat < a/x | cat /dev/null | make test
 pytest -q | rg '^/usr' a | jq '.a' a/x | sort a/x | git commit -m 'read /etc/passwd no more' | basename /etc/passwd
 test -f a/x | wc -l a/x | true | diff a/x a/x | npm run build | awk -F: '{print $1}' a/x | curl -u me: https://h
-test a == b | grep -rn TODO: a | make CC= all
+test a == b | grep -rn TODO: a | make CC= all | made-up = x | made-up "" '' | X= made-up --in= | export X= | a = ./x
 """
 READ_UNSURE = """
 cat $x | cat $(cat list) | python3 -c 'open(1)' | xargs cat | eval $x | scp host:/etc/passwd .

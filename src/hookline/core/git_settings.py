@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
+_ROWS = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
+_HARMLESS = {section: keys.split() for section, _, keys in (row.partition(": ") for row in _ROWS)}
+"""Settings for which git runs nothing, by section (`*`: any name in quotes). All others may have it run one."""
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$")
 _LFS = {"clean": "git-lfs clean -- %f", "smudge": "git-lfs smudge -- %f", "process": "git-lfs filter-process"}
 _PLAIN_URL = re.compile(r"(?!-)(?:(?:https?|ssh|git|file)://|(?![\w.+-]*::)[^\s-])\S*")
 """An address that git reaches by itself: not `ext::sh -c …`, nor one that reads as an option."""
-
-
-@cache
-def _harmless() -> dict[str, list[str]]:
-    """Settings for which git runs nothing, by section (`*`: any name in quotes). All others may have it run one."""
-    rows = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
-    return {section: keys.split() for section, _, keys in (row.partition(": ") for row in rows)}
 
 
 def is_harmless_setting(name: str, value: str) -> bool:
@@ -32,7 +27,7 @@ def is_harmless_setting(name: str, value: str) -> bool:
         return value.lower() in ("true", "false")  # git's own, not a program
     row = section if section == "filter.lfs" else f"{first}.*" if dot else first
     plain = key not in ("url", "pushurl") or _PLAIN_URL.fullmatch(value) is not None
-    return key in _harmless().get(row, ()) and plain
+    return key in _HARMLESS.get(row, ()) and plain
 
 
 def read_settings(text: str) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ it is asked about, or denied, as the user chose.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +20,8 @@ from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, covers, 
 from hookline.core.shell import ShellLine, SimpleCommand, parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELLS, names
+from hookline.core.shell.shell_line import LATER
+from hookline.core.shell.targets import written_by
 from hookline.errors import HookError
 from hookline.events import PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.guards import sandboxing
@@ -93,6 +96,8 @@ SHELL_TOOLS = "[Bb]ash|Monitor|[Ss]hell|[Tt]erminal|[Cc]ommand|[Ee]xec|mcp__.*"
 """The tools that run shell lines, and every MCP tool: what it is given is looked at, not what it is called."""
 PRIORITY = 100
 _TEXT = names("text")
+_MAKERS = frozenset({"cp", "ln", "mv", "install", "rsync", "scp", "dd", "tee", "sponge", "curl", "wget"})
+"""Programs that make a file of what is there already, or of a text."""
 _SHELL = re.compile(f"{SHELL_TOOLS}(?:cmd|[Rr]un|[Ss]pawn|[Pp]rocess|[Ss]sh)")
 _NAME_COMMANDS = frozenset({"SlashCommand", "Skill"})  # tools whose `command` is not a shell line
 
@@ -194,7 +199,7 @@ def judged(line: str, patterns: Sequence[GuardPattern], doubted: Doubted | None)
     Without `doubted`, doubts are left to another guard, which knows more.
     """
     parsed = parse_line(line)
-    doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_writes(parsed)]
+    doubts = [*parsed.undecidable, *parsed.code, *_runs_what_it_makes(parsed)]
     for part in parsed.commands:
         text = fold_confusables(part.text).lower()  # patterns whose program it does not mention are not looked at
         for pattern in patterns if 0 in part.unknown else [one for one in patterns if one.needle in text]:
@@ -210,21 +215,30 @@ def judged(line: str, patterns: Sequence[GuardPattern], doubted: Doubted | None)
     return _doubted(doubted, line, doubts) if doubted else None
 
 
-def _runs_what_it_writes(parsed: ShellLine) -> Iterator[str]:
-    """A line that writes a file and runs it: what it runs is a text that was not read as commands."""
-    written = {_bare(each.target) for part in parsed.commands for each in part.redirects if each.writes}
-    written |= {_bare(word) for part in parsed.commands if part.name == "tee" for word in part.words[1:]}
-    if not written:
-        return
-    for part in parsed.commands:
+def _runs_what_it_makes(parsed: ShellLine) -> Iterator[str]:
+    """A line that makes a file and runs it: it may hold any text, or be another program under a name of its own."""
+    made = {path for part in parsed.commands for path in _made(part)} - {"."}
+    for part in parsed.commands if made else ():
         runs = part.words if part.name in SHELLS or language_of(part.name) else part.words[:1]
-        yield from (
-            f"`{part.text[:200]}` runs `{word}`, which this line writes" for word in runs if _bare(word) in written
-        )
+        for at, word in enumerate(runs):
+            here = f"/{_bare(word)}"
+            by_name = not at and "/" not in word  # looked for in the folders of PATH
+            ends = (f"/{path}" for path in made if not by_name or path.rpartition("/")[0].endswith("bin"))
+            if any(here.endswith(path) or path.endswith(here) for path in ends):
+                yield f"`{part.text[:200]}` runs `{word}`, which this line makes"
+
+
+def _made(part: SimpleCommand) -> Iterator[str]:
+    """The files that a command makes of a text, of another file or of what it downloads."""
+    yield from (_bare(each.target) for each in part.redirects if each.writes)
+    if part.name in _MAKERS:
+        yield from (_bare(path) for path in written_by(part))
+    if part.name in ("curl", "wget"):  # the last part of an address may be the name of the file
+        yield from (_bare(word.partition("?")[0].rpartition("/")[2]) for word in part.words[1:] if "/" in word)
 
 
 def _bare(path: str) -> str:
-    return path.removeprefix("./").replace("//", "/")
+    return posixpath.normpath(path.removeprefix(LATER)).lstrip("/")
 
 
 def _looks_like_match(pattern: GuardPattern, part: SimpleCommand) -> bool:

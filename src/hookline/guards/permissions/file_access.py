@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from hookline.core.hooks.condition import PathContext, Rule, RuleMatch, canonica
 from hookline.core.paths import absolute, from_root
 from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.core.shell.programs.table import ParsedOptions, known, names, program
-from hookline.core.shell.targets import join, placed
+from hookline.core.shell.shell_line import LATER
+from hookline.core.shell.targets import find_roots, join, placed
 from hookline.guards.permissions import path_on_disk
 from hookline.guards.permissions.line_reads import FileRead, reads_of
 from hookline.guards.permissions.path_on_disk import could_be
@@ -36,7 +38,8 @@ def file_access_match(
     if command is None:
         found = list(_read_by_tool(tool_name, tool_input)) if rule.names(tool_name) else []
     elif tool == "Read":
-        found = [(file, "") for file in (*reads_of(command).files, *_looked_for(command)) if file.by]
+        files = (file for file in reads_of(command).files if file.by and (file.by, file.deep) != ("find", True))
+        found = [*((file, "") for file in files), *_handed_on(command)]
     else:
         found = [(FileRead(target), "") for target in writes(command).targets]
     try:
@@ -46,13 +49,23 @@ def file_access_match(
         return RuleMatch.MAYBE
 
 
-def _looked_for(command: str) -> Iterator[FileRead]:
-    """The names that `find` looks for, where something else in the line may read what it finds."""
+def _handed_on(command: str) -> Iterator[tuple[FileRead, str]]:
+    """What `find` names, and what it comes upon, with the name that it looks for, if something in the line reads it."""
     parts = list(placed(parse_line(command)))
     for part, bases in parts if len(parts) > 1 else ():
-        if part.name == "find":
-            named = [word for at, word in enumerate(part.words) if at and at not in part.unknown and word[:1] != "-"]
-            yield from (FileRead(join(base, word), by="find") for base in bases or [""] for word in named)
+        if part.name != "find":
+            continue
+        known = [word for at, word in enumerate(part.words) if at and at not in part.unknown]
+        named = [FileRead(word, by="find") for word in known if word[:1] != "-"]
+        tests = takewhile(lambda word: not word.startswith(("-exec", "-ok")), part.marked)
+        narrowed = known.count("-name") == 1 and not {"-o", "-or", "!", "-not", ","} & {*known}
+        wanted = dict(pairwise(tests)).get("-name", "") if narrowed else ""
+        only = "" if wanted.startswith(LATER) else wanted
+        read = any(other.unknown and other.name in _READERS for other, _ in parts)
+        roots = [FileRead(root, by="find", deep=True) for root in find_roots(part) if read]
+        for base in bases or [""]:
+            yield from ((file._replace(path=join(base, file.path)), "") for file in named)
+            yield from ((file._replace(path=join(base, file.path)), only) for file in roots)
 
 
 def reads_from(tool_name: str, tool_input: Mapping[str, Any], path: str | None) -> list[str]:
@@ -163,7 +176,7 @@ MODES: dict[Mode, str] = {
     Mode.AUTO: "as default here: there is no classifier",
 }
 
-_WRITING = names("changes")
+_WRITING, _READERS = names("changes"), names("opens") - {"ls", "find"}
 _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
 """Programs that change names, not what a file holds: another name of the file keeps what it shows."""
 _SUBSTITUTION = re.compile(r"s(?:/(?:[^/\\\n]|\\[^/\n])*){2}/[gpiIm\d]*")

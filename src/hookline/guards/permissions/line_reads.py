@@ -144,12 +144,12 @@ def _suspected(name: str, words: list[str]) -> _Found:
 
 
 def _attached(word: str, name: str) -> Iterator[FileRead]:
-    """What may be a path inside a word: `--file=x`, `if=x`, `data=@x`, `-fx`, `HEAD:x`, `host:x`."""
+    """What may be a path inside a word: `--file=x`, `if=x`, `data=@x`, `f=<x`, `-fx`, `HEAD:x`, `host:x`."""
     if word.startswith(_EXCLUDES):
         return
     for sign in "=@":
         if sign in word:
-            yield FileRead(word.partition(sign)[2].removeprefix("@"))
+            yield FileRead(word.partition(sign)[2].lstrip("@<").partition(";")[0])  # `-F f=@x;type=text/plain`
             yield FileRead(word.rpartition(sign)[2], certain=False)
     if ":" in word and "://" not in word:
         for index, piece in enumerate(word.split(":")):
