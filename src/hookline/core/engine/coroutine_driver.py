@@ -85,7 +85,14 @@ def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
         stepper = idle.pop()
     except IndexError:
         stepper = new_stepper()
-    return _step(Suspended(stepper, None), stepper, coroutine)
+    try:
+        said: Any = stepper(coroutine)
+    except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows
+        return RaisedError(error)
+    if said is not SILENT and said.__class__ is not EarlyAnswer:
+        return Suspended(stepper, said)
+    idle.append(stepper)
+    return None if said is SILENT else said.take()
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:

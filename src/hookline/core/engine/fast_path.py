@@ -3,8 +3,8 @@
 They are called in order for as long as they answer `None`; no task or outcome is made for that, and a timer only for
 those that wait. The first that says something is handed, as far as it came, to the dispatcher, which goes on from
 there; only a bare decision that is the last word anyway becomes a verdict here, read by the same `parse_decision` as
-there. The first step is taken by hand; of several hooks, one whose code has no `await` in it can never wait, so it is
-awaited like any other coroutine. A single hook is asked without the loop, which would cost half as much as it.
+there. A function whose code has no `await` in it can never wait, so it is awaited like any other coroutine; of the
+others the first step is taken by hand. A single hook is asked without the loop, which would cost half as much as it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,7 @@ from typing import Any
 
 from hookline.core.engine.composition import decision_parser
 from hookline.core.engine.context import Binding, Context, bind
-from hookline.core.engine.coroutine_driver import (
-    SILENT,
-    EarlyAnswer,
-    RaisedError,
-    Suspended,
-    blocked_loop,
-    drive,
-    idle,
-    new_stepper,
-    start,
-)
+from hookline.core.engine.coroutine_driver import RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
@@ -40,7 +30,6 @@ HandOver = Callable[[Any, Binding, Context | None, list[float], Any], Coroutine[
 """Goes on from a hook that needs more than the fast path: `marks` has the start, and when each hook had answered."""
 
 _MOST_SUBJECTS = 512
-_take_stepper, _return_stepper = idle.pop, idle.append
 _DENY = Decision.DENY  # looking a member up in its enum takes as long as the hook, on Python 3.11
 
 
@@ -113,34 +102,23 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
 
 
 def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse, hand_over: HandOver) -> Fire:
-    """A single hook, the commonest case: `_all` without its loop, with what `start` does written out."""
+    """A single hook, the commonest case: `_all` without its loop."""
     call: Any = binding.call
-    wants_context, limit = binding.wants_context, binding.limit
+    wants_context, waits, limit = binding.wants_context, binding.waits, binding.limit
 
     async def fire(event: Event) -> Verdict:
         started, ctx = clock(), None
         try:
-            stepper = _take_stepper()
-        except IndexError:
-            stepper = new_stepper()
-        try:
             if wants_context:
                 ctx = Context(event, binding, started)
-                answer = stepper(call(event, ctx))
+                begun = call(event, ctx)
             else:
-                answer = stepper(call(event))
+                begun = call(event)
+            answer = start(begun) if waits else await begun
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
-            return await hand_over(event, binding, ctx, [started, clock()], RaisedError(error))
-        if answer is SILENT:
-            _return_stepper(stepper)
-            if (answered := clock()) - started <= limit:
-                return Verdict(event, NOTHING, chosen, started, answered)
-            answer = None
-        elif answer.__class__ is EarlyAnswer:
-            _return_stepper(stepper)
-            answer = answer.take()
-        else:
-            answer = await drive(Suspended(stepper, answer), limits(ctx or Context(event, binding, started)))
+            answer = RaisedError(error)
+        if waits and type(answer) is Suspended:
+            answer = await drive(answer, limits(ctx or Context(event, binding, started)))
         if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
             if reply is not None:
