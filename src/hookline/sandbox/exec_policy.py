@@ -171,8 +171,18 @@ class StartJudge:
                 found.append(("git", [name[4:], *start.argv[1:]]))
             elif interpreter := programs.interpreter_of(name):
                 found += self._scripts(interpreter, start)
-        pushes = [["push" if word in _PUSHES else word for word in words] for name, words in found if name == "git"]
-        return [*found, *(("git", words) for words in pushes)]  # under the names of the programs that do its work, too
+        return [*found, *(("git", self._as_push(start, words)) for name, words in found if name == "git")]
+
+    def _as_push(self, start: Start, words: list[str]) -> list[str]:
+        """A command of git's as the push that it does the work of; forced, where that would stand on its input."""
+        pushed = ["push" if word in _PUSHES else word for word in words]
+        if pushed != words and any(word.startswith("--std") for word in words) and "--stateless-rpc" not in words:
+            return [*pushed, "--force"]
+        if words and words[0].startswith("remote-http") and start.thread and not start.opened.endswith("/exe"):
+            folder, _, caller = os.readlink(f"/proc/{start.thread}/exe").rpartition("/")
+            if caller not in ("git", words[0]) or (self._places is not None and self._places.grant(folder)):
+                return ["push", "--force", *words[1:]]  # no push or fetch has started it
+        return pushed
 
     def _loaded(self, start: Start) -> list[Reading]:
         words, _ = programs.loaded(start.argv)
