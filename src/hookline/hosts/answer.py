@@ -192,8 +192,7 @@ def speaker(host: Host, payload: Mapping[str, Any], hosts: Iterable[Host]) -> Ho
 
 # -- hosts that send an event as a line of JSON, in one of our dialects, and want a line back --------------------------
 
-MOST_BYTES = 50 * 1024 * 1024
-"""How long a line may be."""
+MOST_BYTES = 50 * 1024 * 1024  # how long a line may be
 
 
 class LineCodec:

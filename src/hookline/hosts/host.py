@@ -33,18 +33,14 @@ def mcp_name(server: Any, tool: Any) -> str:
     return f"mcp__{server}__{tool}"
 
 
-NAMESPACE = "::"
-"""Stands between a namespace of tools and a tool's name, for hosts that have such."""
+NAMESPACE = "::"  # stands between a namespace of tools and a tool's name, for hosts that have such
 
 
-EXIT: Literal["exit 2"] = "exit 2"
-"""An answer that is the exit code 2, with the text on stderr."""
+EXIT: Literal["exit 2"] = "exit 2"  # an answer that is the exit code 2, with the text on stderr
 
-PLAIN: Literal["plain text"] = "plain text"
-"""An answer that is plain text on stdout."""
+PLAIN: Literal["plain text"] = "plain text"  # an answer that is plain text on stdout
 
-TEXT = "{text}"
-"""Stands in a template for the reason, the context or the message."""
+TEXT = "{text}"  # stands in a template for the reason, the context or the message
 
 Template = Mapping[str, Any] | Literal["exit 2", "plain text"]
 """How a host words one kind of answer.
@@ -104,8 +100,7 @@ class Tool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variants: Mapping[str, Tool] = _NONE
 
 
-MARGIN = 10.0
-"""Seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process."""
+MARGIN = 10.0  # seconds by which the host's patience exceeds ours: a busy machine may take that long to start a process
 
 
 class HookEntry(NamedTuple):

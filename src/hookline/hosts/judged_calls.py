@@ -24,8 +24,7 @@ from hookline.events.base import thaw
 from hookline.hosts.host import Host, able
 from hookline.replies import Decision, Reply
 
-FRESH = 600.0
-"""Seconds for which a note holds: the host may ask the user before it makes the call."""
+FRESH = 600.0  # seconds for which a note holds: the host may ask the user before it makes the call
 
 
 def folder() -> Path:

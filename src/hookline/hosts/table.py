@@ -16,18 +16,16 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# -- Claude Code: the words that the others borrowed, and more events than any of them ---------------------------------
-
+# Claude Code: the words that the others borrowed, and more events than any of them.
 CLAUDE = read_row(
     "claude", events={name: name for name in CATALOG}, other_tools=frozenset(CLAUDE_TOOLS), body=reply_object
 )
 
 
-# -- Cline: one executable per event, and no reply that refuses one call -----------------------------------------------
+# Cline: one executable per event, and no reply that refuses one call.
 # `cancel` ends the whole run, and the model never learns why. So a command that is refused is replaced by one that says
 # so and fails; any other call that is refused does end the run. The binary is named in its row, as its launcher leaves
 # a daemon behind that the binary alone does not need.
-
 _CLINE_NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
                 "agent_resume": "TaskResume", "agent_abort": "TaskCancel", "agent_end": "TaskComplete",
                 "agent_error": "TaskError", "prompt_submit": "UserPromptSubmit",
@@ -54,11 +52,10 @@ def _unwrap_cline(payload: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-# -- Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word ---------
+# Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word.
 # A rewrite is ignored without an allow beside it. After a tool call a block takes the place of the output: what the
 # tool returned does not reach the model. For a proof the `profile` of the user's settings is left out: it would choose
 # another model.
-
 _CODEX_CUTS_TO = {"SessionEnd": 3}
 
 
@@ -93,10 +90,8 @@ def _codex_hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]
 _CODEX_TRUST = HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _codex_hashes)
 
 
-# -- Copilot CLI: with PascalCase event names it sends and obeys what Claude Code does, mostly -------------------------
+# Copilot CLI: with PascalCase event names it sends and obeys what Claude Code does, mostly.
 # Context goes into the prompt itself: that is the only thing of a prompt's answer that the model reads.
-
-
 def _unwrap_copilot(payload: dict[str, Any]) -> dict[str, Any]:
     """PermissionRequest alone calls its name `hookName`, whatever the configuration says."""
     if "hookName" in payload:
@@ -104,18 +99,14 @@ def _unwrap_copilot(payload: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-# -- Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything ------------------------
+# Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything.
 # After a tool call a deny takes the place of the output: what the tool returned does not reach the model.
-
-
 def _gemini_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     server = fields.get("mcp_context")
     return (mcp_name(server.get("server_name"), server.get("tool_name")),) if isinstance(server, dict) else ()
 
 
-# -- Kimi Code: hooks in TOML; only gates are listened to, and a prompt is refused by exit code alone ------------------
-
-
+# Kimi Code: hooks in TOML; only gates are listened to, and a prompt is refused by exit code alone.
 def _unwrap_kimi(payload: dict[str, Any]) -> dict[str, Any]:
     """A prompt is a list of parts; the texts of it are the prompt."""
     prompt = payload.get("prompt")
@@ -125,10 +116,8 @@ def _unwrap_kimi(payload: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-# -- opencode: a plugin in JavaScript (`rows/opencode.js`), which asks Hookline and throws what it refuses -------------
+# opencode: a plugin in JavaScript (`rows/opencode.js`), which asks Hookline and throws what it refuses.
 # A proof gives it time: it installs its plugins' packages first.
-
-
 def _unwrap_opencode(payload: dict[str, Any]) -> dict[str, Any]:
     """A plugin's hook gets `input` and `output`; what is to be judged is in one or the other."""
     given, made = _dict(payload.pop("input", None)), _dict(payload.pop("output", None))
@@ -154,16 +143,13 @@ def _opencode_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"mcp__{server}__{name.removeprefix(start)}" for server, start in starts if name.startswith(start))
 
 
-# -- OpenHands CLI: Claude Code's nesting, `decision: deny` in answers; a project's file replaces the user's -----------
-
-
+# OpenHands CLI: Claude Code's nesting, `decision: deny` in answers; a project's file replaces the user's.
 def _openhands_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """It does not say which server a tool belongs to."""
     return (mcp_name("unknown", name),) if _dict(fields.get("tool_input")).get("kind") == "MCPToolAction" else ()
 
 
-# -- Windsurf: an action for each tool, with the tool's input in `tool_info` -------------------------------------------
-
+# Windsurf: an action for each tool, with the tool's input in `tool_info`.
 _WINDSURF_ACTIONS = {"run_command": ("Bash", {"command_line": "command"}), "write_code": ("Write", {}),
                      "read_code": ("Read", {}), "mcp_tool_use": ("", {})}  # fmt: skip
 

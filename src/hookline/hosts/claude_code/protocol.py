@@ -71,8 +71,7 @@ class Connection:
 
     def __init__(self, role: Role, *, line_limit: int = LINE_LIMIT, also: Collection[str] = ()) -> None:
         self.role = role
-        self.callbacks: dict[str, str] = {}
-        """The event of each callback that `initialize` registered, by id."""
+        self.callbacks: dict[str, str] = {}  # the event of each callback that `initialize` registered, by id
         self.initialized: bool = False
         self.ours: PendingRequests = PendingRequests()  # what we asked
         self.theirs: PendingRequests = PendingRequests()  # what they asked

@@ -276,8 +276,7 @@ class HostNotes(msgspec.Struct, frozen=True):
 
     name: str
     source: tuple[str, ...]
-    sees_results: bool
-    """Whether its hook can replace a result."""
+    sees_results: bool  # whether its hook can replace a result
 
 
 class CallJudge:

@@ -48,8 +48,7 @@ class Enforcement(NamedTuple):
 
 _KINDS = {"deny": "deny", "ask": "ask", "defer": "defer", "rewrite": "rewrite", "context": "context", "stop": "stop",
           "replace_output": "replace", "keep_going": "keep_going"}  # fmt: skip
-OBSERVE = "observe"
-"""The kind of a hook that answers nothing."""
+OBSERVE = "observe"  # the kind of a hook that answers nothing
 
 _UNSAID = 600.0
 """What entries of settings files get that say nothing of a timeout: no agent waits that long for a tool call."""

@@ -23,8 +23,7 @@ from hookline.hosts.host import ALLOW, MARGIN, HookEntry, Host
 
 Scope = Literal["user", "project", "local"]
 """Whose configuration: the user's, everybody's in a project, or one's own in a project."""
-DEADLINE = 20.0
-"""Seconds in which the hooks must have answered, unless one of them asks for more."""
+DEADLINE = 20.0  # seconds in which the hooks must have answered, unless one of them asks for more
 
 NOT_STARTED = "hookline could not be started; this fails closed"
 NOT_HERE = (
@@ -32,8 +31,7 @@ NOT_HERE = (
     "or `uv tool install hookline`, which put it into ~/.local/bin"
 )
 """What a colleague reads who has not installed it."""
-DEFAULT_LOG = "default"
-"""The word for the audit log in the user's state folder, wherever that is."""
+DEFAULT_LOG = "default"  # the word for the audit log in the user's state folder, wherever that is
 _IN_PROJECT = f"${PROJECT}/"
 _COMMAND = re.compile(r"""hookline(?:\.exe|/__main__\.py)?['"]?\s+answer\s+(\w+)\b""")
 
@@ -148,13 +146,9 @@ def asks(host: Host, event: str, source: HookSource) -> bool:
 # about, and another one that finds no fresh note judges. What is judged twice then is judged; what is not runs.
 
 
-PATIENCE = 1.0
-"""Seconds to wait for the note: both entries are started at the same time, on a machine that may be busy."""
-
+PATIENCE = 1.0  # seconds to wait for the note: both entries are started at the same time, on a machine that may be busy
 _AT_ONCE = 0.05  # seconds to wait where no answer came the last time
-
 _FRESH = 5.0  # seconds by which a note may be older than the entry that looks for it
-
 _KEPT = 24 * 3600.0
 
 

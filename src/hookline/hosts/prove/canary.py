@@ -24,8 +24,7 @@ KINDS = ("allow", "deny", "rewrite", "hang", "crash", "exit", "write")
 HEADER = b'{"proof": "hookline"}\n'
 """The first line of a proof's file: no other file is written to, whatever the variable names."""
 _REWRITTEN = re.compile(rf"touch [\w./-]+/{TOKEN}-rewrite")
-PATIENCE = 3.0
-"""Seconds until a canary that hangs is refused."""
+PATIENCE = 3.0  # seconds until a canary that hangs is refused
 
 
 def ran(kind: str, folder: Path) -> bool:

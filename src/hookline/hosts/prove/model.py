@@ -94,8 +94,7 @@ _ROUTED = {"reasoning": "x", "model_choice": "flash", "complexity_reasoning": "x
            "next_speaker": "user"}  # fmt: skip
 
 
-SUBTASK = "hookline-subtask"
-"""What an agent that the first one starts is told to do."""
+SUBTASK = "hookline-subtask"  # what an agent that the first one starts is told to do
 
 
 class ScriptedModel:
