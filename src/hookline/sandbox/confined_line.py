@@ -199,6 +199,7 @@ class ConfinedLine:
             self.enter_rules()
             self.command = CommandProcess(self, waits=True)
             self.command.listener()
+            self.command.start(([], dict(os.environ), "", [], []))
         except (kernel.Unsupported, OSError):
             return  # it is of no use for any line
 
@@ -316,13 +317,14 @@ class CommandProcess:
             orders.close()
 
     def start(self, order: Order) -> bool:
-        """Tell one that waits what to turn into; False if it cannot be."""
+        """Tell one that waits what to turn into; False if it cannot be. An order without words is only a rehearsal."""
         if self._orders is None or self._listener[:1] == [-1]:
             return False
         file = kernel.memory_file(marshal.dumps(order))
         try:
             template.send(self._orders, b".", [file, *order[-1]])
-            self._orders.close()
+            if order[0]:
+                self._orders.close()
         except OSError:
             return False
         finally:
@@ -390,12 +392,12 @@ def _execute(argv: list[str], environment: dict[str, str]) -> None:
     raise problem
 
 
-def _keep_sockets() -> None:
+def _keep_sockets(numbers: Iterable[int]) -> None:
     """Do not hand on sockets that are connected outside to the command, standard streams apart."""
-    for name in os.listdir("/proc/self/fd"):
+    for number in numbers:
         try:
-            if int(name) > 2 and stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                os.set_inheritable(int(name), False)
+            if number > 2 and stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.set_inheritable(number, False)
         except OSError:
             continue
 
@@ -435,14 +437,18 @@ def _hand_over(line: ConfinedLine, network: str) -> int:
 
 def _order(channel: _socket.socket) -> tuple[list[str], dict[str, str]]:
     """Wait for what to turn into, and take over its folder, limits and descriptors."""
-    data, descriptors = template.receive(channel, 1, _MOST_FILES)
-    if not data:
-        os._exit(FAILED)  # there will be no line
-    order, *given = descriptors
-    argv, environment, folder, limits, files = marshal.loads(template.read_file(order))  # noqa: S302 - the supervisor's
+    while True:
+        data, descriptors = template.receive(channel, 1, _MOST_FILES)
+        if not data:
+            os._exit(FAILED)  # there will be no line
+        order, *given = descriptors
+        argv, environment, folder, limits, files = marshal.loads(template.read_file(order))  # noqa: S302 - written by us
+        if argv:
+            break
     use_limits(limits)
     kernel.close_all_but(*given)
     place_descriptors(given, files)
+    _keep_sockets(files)
     os.chdir(folder)
     return argv, environment
 
@@ -453,8 +459,8 @@ def _become(line: ConfinedLine, ready: int, orders: _socket.socket | None) -> No
     try:
         try:
             doors = _own_network(line)
-            if line.reads:
-                _keep_sockets()  # before every open is handed over; else meanwhile
+            if orders is None:
+                _keep_sockets(map(int, os.listdir("/proc/self/fd")))  # before opens are handed over
             rights = line.own_rights()  # made before its calls are handed over
             network = {"none": "none", "hosts": "all" if doors else "tcp"}.get(line.policy.network, "all")
             os.write(ready, struct.pack(f"{1 + len(doors)}i", _hand_over(line, network), *doors))
@@ -466,8 +472,6 @@ def _become(line: ConfinedLine, ready: int, orders: _socket.socket | None) -> No
         signals.default(signals.PIPE, signals.XFSZ)  # Python ignores these; a command expects to be ended by them
         argv, environment = (line.argv, line.environment) if orders is None else _order(orders)
         program = argv[0]
-        if not line.reads:
-            _keep_sockets()
         _execute(argv, environment)
     except FileNotFoundError:
         say(f"`{program}`: no such program")
