@@ -8,8 +8,6 @@ fleet/contact           touched whenever the hub was heard
 fleet/trouble           why the hub cannot be reached, as long as it cannot
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ A machine's key is an NKey, the form in which NATS servers know their users: bas
 checksum. The private half never leaves the machine.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib
@@ -15,6 +13,7 @@ import struct
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -52,7 +51,7 @@ class MachineKey(SigningKey):
     """A machine's own key, made on the machine."""
 
     @classmethod
-    def generate(cls) -> MachineKey:
+    def generate(cls) -> Self:
         return cls(os.urandom(32))
 
     @property
@@ -61,7 +60,7 @@ class MachineKey(SigningKey):
         return _encode(bytes([_USER]) + self.public_bytes)
 
     @classmethod
-    def load(cls, path: Path) -> MachineKey:
+    def load(cls, path: Path) -> Self:
         try:
             raw = _decode(path.read_text().strip())
         except (OSError, ValueError) as problem:

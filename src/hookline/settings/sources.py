@@ -295,7 +295,7 @@ def _markdown(folder: Path, levels: int, name: str) -> Iterable[Path]:
         except (OSError, ValueError):
             continue
         seen += len(entries)
-        folders = [Path(entry.path) for entry in entries if is_dir(entry.path)]
+        folders = dict.fromkeys(Path(entry.path) for entry in entries if is_dir(entry.path))
         files = (Path(one.path) for one in entries if one.name == name or (not name and one.name.endswith(".md")))
         if level < levels:
             waiting += [(one, level + 1) for one in folders]

@@ -157,6 +157,20 @@ def test_an_index_may_be_named_from_here(log: Log, tmp_path: Path, monkeypatch: 
     assert (tmp_path / "index.sqlite").is_file()
 
 
+@pytest.mark.parametrize("instead", [b"[1]", b"{}", b"\xff"])
+def test_a_line_that_was_changed_since_it_was_read_is_said_to_be(log: Log, tmp_path: Path, instead: bytes) -> None:
+    """Whatever stands there now, the event is shown as it was read."""
+    log.bash("ls")
+    indexed = Indexed(tmp_path, log.path)
+    log.path.write_bytes(instead.ljust(log.path.stat().st_size - 1) + b"\n")
+
+    found = indexed.store.event(1)
+
+    assert found is not None
+    assert (found["row"]["about"], found["record"]) == ("ls", {})
+    assert ("the log was changed" in found["problem"]) is (instead != b"\xff")
+
+
 def test_lines_that_are_no_records_are_counted_and_passed_over(log: Log, tmp_path: Path) -> None:
     """Garbage, other JSON, and bytes that are no text cost themselves only."""
     log.bash("before")

@@ -9,15 +9,13 @@ number and hash in another place: a file in the user's state folder (what a log 
 differently), a file of your choice on another disk, or a function that sends it away.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, Self
 
 import msgspec
 
@@ -171,10 +169,10 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the oldest line comes before the last; a head with a key has a signature that says more."""
         return 0 <= self.base_seq <= self.seq and _HASH.fullmatch(self.base_hash) is not None
 
-    def at(self, last: Link) -> Head:
+    def at(self, last: Link) -> Self:
         return msgspec.structs.replace(self, seq=last.seq, hash=last.hash)
 
-    def since(self, base: Link) -> Head:
+    def since(self, base: Link) -> Self:
         return msgspec.structs.replace(self, base_seq=base.seq, base_hash=base.hash)
 
     def signature(self, key: bytes) -> str:
@@ -201,9 +199,13 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 def read_head(source: int | Path) -> Head | None:
     """The head, or `None` if there is none that can be read, or that could have been written."""
     if isinstance(source, int):
-        head = read_as(read_at(source, _HEAD_BYTES + 1, 0), Head)
+        data = read_at(source, _HEAD_BYTES + 1, 0)
     else:
-        head = read_as(source.read_bytes(), Head) if source.exists() else None
+        try:
+            data = source.read_bytes()
+        except OSError:
+            return None
+    head = read_as(data, Head)
     return head if head is not None and (head.keyed or head.is_sound) else None
 
 
@@ -353,7 +355,7 @@ def _marked(head: Head | None, key: bytes | None, anchor: Anchor | None) -> tupl
     return mark, []
 
 
-def _wrong_at_the_end(walk: _Walk, last: Link, head: Link, mark: Link) -> Iterator[tuple[int, str]]:
+def _wrong_at_the_end(walk: "_Walk", last: Link, head: Link, mark: Link) -> Iterator[tuple[int, str]]:
     """Whether the log ends where its head says, and still holds the record that its anchor knows."""
     if last.seq < head.seq:
         yield walk.lines + 1, f"{records(last.seq + 1, head.seq, 'was', 'were')} cut off"

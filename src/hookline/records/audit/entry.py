@@ -4,8 +4,6 @@ It is made in two steps: `kept` copies what a tool could still change, when the 
 takes secrets out and puts it into words, later and elsewhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache

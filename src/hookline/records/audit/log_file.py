@@ -6,8 +6,6 @@ or the anchor if that knows more: nothing is added to a file that ends before th
 one begins with a record of the break.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging

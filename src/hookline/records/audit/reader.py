@@ -4,8 +4,6 @@ The file under the log's name may be put aside at any moment: so files are liste
 counts only if it still has the identity that the listing gave it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """A line of an audit log as the console needs it: typed where it is well-formed, put right where it is not."""
 
-from __future__ import annotations
-
 import contextlib
 from datetime import UTC, datetime
 from functools import lru_cache

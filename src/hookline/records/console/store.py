@@ -242,7 +242,8 @@ class LogStore:
             record = msgspec.json.decode(line)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
             return {**found, **_UNREAD, "problem": f"the line cannot be read: {problem}"}
-        if (record.get("seq", 0), record.get("event")) != (place["seq"], rows[0]["event"]):
+        said = (record.get("seq", 0), record.get("event")) if isinstance(record, dict) else None
+        if said != (place["seq"], rows[0]["event"]):
             return {**found, **_UNREAD, "problem": "the log was changed since it was read"}
         return {**found, "record": record, "line": line.decode("utf-8", "replace"), "chain": chain}
 

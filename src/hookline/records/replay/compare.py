@@ -1,7 +1,5 @@
 """Today's hooks against what was recorded: which calls would now be decided differently. No tool is run."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import multiprocessing
