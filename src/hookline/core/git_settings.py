@@ -1,7 +1,5 @@
 """What settings of git say, and whether git runs something because of one. Read, never run: `git config` may run it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@ of these ways, a path that can be read in two ways is reported in both, and a pa
 nor a hunk nor the body of one is refused: some agent may take it for something else.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Approving safe commands without a prompt (seeds/004 US-4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal

@@ -5,8 +5,6 @@ A protected branch is judged by where a push goes: `HEAD:main`, `+main`, `:main`
 a setting of the repository. What cannot be told is asked about.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A limit on what one session may spend: tool calls, seconds, calls of single tools."""
 
-from __future__ import annotations
-
 import math
 import os
 import threading

@@ -5,8 +5,6 @@ Patterns are permission-rule patterns (`rm -rf *`, `git push *`); short flags ar
 it is asked about, or denied, as the user chose.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ Only patterns that know a format, no entropy and no keywords, so that ordinary c
 Pure: text in, places out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache

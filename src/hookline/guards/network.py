@@ -4,8 +4,6 @@ A confined line reaches these hosts and no others, whatever program it runs. Whe
 are named in the text are judged, which explains and holds nothing back that hides.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

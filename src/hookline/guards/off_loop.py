@@ -1,7 +1,5 @@
 """Judging without holding up the event loop: what is quick is done at once, anything else on a thread."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar

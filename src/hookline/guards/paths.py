@@ -5,8 +5,6 @@ judged on what it writes to, as far as its text tells; where it does not tell, t
 After a write the path is looked at once more, so that a link swapped in between is found.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,7 +5,6 @@ where it leads, a shell line by its text; a line that hides what it writes and n
 """
 
 # ruff: noqa: PTH111, PTH118, PTH120 - paths are judged as the system reads them, as texts
-from __future__ import annotations
 
 import os
 import re

@@ -6,8 +6,6 @@ once; what reading cannot tell is left to the kernel, which judges every program
 opened. What was refused there is told after the call, as the guard's answer to PostToolUse.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

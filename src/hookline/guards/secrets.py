@@ -1,7 +1,5 @@
 """Credentials in tool inputs, prompts and tool outputs: stopped, or taken out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 A tool is judged by what it is given, not by what it is called. JSON inside a text is looked into as well.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

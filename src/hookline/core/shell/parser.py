@@ -1,7 +1,5 @@
 """From a shell line to the commands in it: lists, compound commands, here-documents, what a command runs in turn."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -171,7 +169,7 @@ class Parser(WordReader):
         )
         self._inner("", via, self.inside, outer).add(command, inner.stdin)
 
-    def _inner(self, source: str, via: tuple[str, ...], inside: bool, outer: SimpleCommand | None = None) -> Parser:  # noqa: FBT001
+    def _inner(self, source: str, via: tuple[str, ...], inside: bool, outer: SimpleCommand | None = None) -> "Parser":  # noqa: FBT001
         """A reader for a text that this line hands over; all but `eval` and its like run it in a process of its own."""
         parser = Parser(source, self.found, via, depth=self.depth + 1, inside=inside)
         parser.scope = outer.scope if outer else self.scope

@@ -1,7 +1,5 @@
 """The files that a shell line changes by way of `apply_patch`, as the tool calls they amount to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

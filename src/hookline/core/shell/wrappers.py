@@ -1,7 +1,5 @@
 """What a command runs in turn: the command it wraps, the script it is handed, code in another language."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise

@@ -7,8 +7,6 @@ asked about or denied, with the sentence and its source. It checks who vouches f
 content is right.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

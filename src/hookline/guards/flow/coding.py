@@ -1,7 +1,5 @@
 """The flow of a coding agent: a secret or a text from outside on one side, what leaves, runs or stays on the other."""
 
-from __future__ import annotations
-
 import base64
 import codecs
 import re
@@ -111,7 +109,7 @@ class CodeFlow:
             kinds = (kind for kind, names in CODE["publishes"].items() if set(tokens(tool)) & set(names.split()))
             yield from self._publish(next(kinds, ""))
 
-    def _line(self, line: str, flow: LineFlow) -> Iterator[FlowFinding]:
+    def _line(self, line: str, flow: "LineFlow") -> Iterator[FlowFinding]:
         store, told = self._store, _told(self._store, line)
         strange = [host for host in flow.hosts if not _is_known(self._store, host)]
         where = ", ".join(strange or flow.hosts) or "an address that is made when it runs"
@@ -132,7 +130,7 @@ class CodeFlow:
         if flow.persists:
             yield from self._persist(flow.persists, told)
 
-    def _obeyed(self, line: str, flow: LineFlow, told: ReadText | None, *, sends_away: bool) -> Iterator[FlowFinding]:
+    def _obeyed(self, line: str, flow: "LineFlow", told: ReadText | None, *, sends_away: bool) -> Iterator[FlowFinding]:
         """A line that a text tells the agent to run, and code that comes from the network."""
         also_risky = flow.secret or sends_away or flow.persists
         prompt = self._store.prompt

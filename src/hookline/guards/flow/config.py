@@ -1,7 +1,5 @@
 """What may be said about tools, and what is taken for granted of one about which nothing was said."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ Nothing is judged until a text that the user did not write was read: before that
 into anything.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple

@@ -4,8 +4,6 @@ It is a positive list. What is lost (by a limit, a crash, a result that the host
 away; a session whose file is gone counts as one that has read untrusted text.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -4,8 +4,6 @@ To allow, only what the receiving system folds too is folded: case, NFKC, a URL'
 never folded towards something that is allowed.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping

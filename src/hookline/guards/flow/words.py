@@ -3,8 +3,6 @@
 Prompts are read in seven languages; of one in another language no intent is claimed.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache, lru_cache
 from pathlib import Path

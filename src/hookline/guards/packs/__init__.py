@@ -4,8 +4,6 @@ A pack is a TOML file in this folder. Each of its rules says what it refuses (`b
 push to `branches`, or a `guard`) and has the calls that its test tries. A project's own file switches rules on and off.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -45,7 +43,7 @@ class PackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     branches: list[str] = []
     guard: str = ""
 
-    def with_list(self, given: list[str]) -> PackRule:
+    def with_list(self, given: list[str]) -> "PackRule":
         """The rule with another list in the place of its own."""
         own = [name for name in ("branches", "block", "write", "read") if getattr(self, name)]
         if not own:

@@ -1,7 +1,5 @@
 """One tool call, everything that is known about it, one answer: allow, deny or ask."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ A rule such as `Read(./.env)` names a file; this is about every other way to tha
 `tar c .`, a symbolic or hard link, a search over the folder it lies in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum

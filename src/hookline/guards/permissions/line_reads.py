@@ -4,8 +4,6 @@ A program that is called in a way that its row knows reads the files that the ro
 that may be a path counts, since a program that is not known may read whatever it is given.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

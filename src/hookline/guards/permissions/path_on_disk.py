@@ -5,8 +5,6 @@ Every walk is bounded. What would take longer is not told, and then the caller a
 
 # ruff: noqa: PTH111, PTH115, PTH118, PTH208 - texts: `Path` folds `//` and `/./` before anyone has looked
 
-from __future__ import annotations
-
 import os
 import re
 import unicodedata

@@ -4,8 +4,6 @@ The rule is an allow-list: a program that is known to read, called with options 
 that is not known is asked about.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

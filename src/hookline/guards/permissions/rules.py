@@ -1,7 +1,5 @@
 """Permission rules as values: from settings and flags, changed by updates, suggested for a call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +19,7 @@ class Rules(msgspec.Struct, frozen=True):
     ask: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
-    def __or__(self, other: Rules) -> Rules:
+    def __or__(self, other: "Rules") -> "Rules":
         return Rules(self.allow + other.allow, self.ask + other.ask, self.deny + other.deny)
 
     @property

@@ -4,8 +4,6 @@ Such code may run any command, so it is named in `code`; a file of code is a not
 databases and pagers are asked about only when their text holds something that runs commands.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ is suspected of (what it wraps, opens, writes) is asked of the tags, and there a
 the worst.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
