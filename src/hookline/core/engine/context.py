@@ -29,7 +29,7 @@ class Cancelled:
     def __init__(self) -> None:
         self._reason: str | None = None
         self._presumed: Callable[[], bool] | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     @property
     def reason(self) -> str | None:
@@ -46,9 +46,9 @@ class Cancelled:
         """Tell the hook; only the engine does this, on the loop."""
         self._reason = self._reason or reason
         waiting, self._waiting = self._waiting, []
-        for future in waiting:
+        for loop, told in waiting:
             with suppress(RuntimeError):  # the loop it was awaited on is closed
-                future.get_loop().call_soon_threadsafe(_resolve, future)
+                loop.call_soon_threadsafe(told.set)
 
     def presume(self, cancelled: Callable[[], bool] | None) -> None:
         """What tells whether the hook's task is being cancelled; only the engine does this.
@@ -60,14 +60,9 @@ class Cancelled:
     async def wait(self) -> None:
         """Return once the hook's answer is no longer wanted."""
         if self._reason is None:
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+            told = asyncio.Event()
+            self._waiting.append((asyncio.get_running_loop(), told))
+            await told.wait()
 
 
 class HookScope(Protocol):

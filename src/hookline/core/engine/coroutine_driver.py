@@ -134,11 +134,13 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         self._hurried = self._presumed = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        try:
-            self._task = self._current_task()
-        except HookFailed as problem:
-            return RaisedError(problem)
-        suspended, self._loop, self._before = self._suspended, self._task.get_loop(), self._task.cancelling()
+        running = asyncio._get_running_loop()  # noqa: SLF001 - one of `asyncio.events.__all__`
+        task = None if running is None else asyncio.current_task(running)
+        if task is None:
+            self._steps.close()
+            why = "has to wait for something, which only works in an asyncio task; fire from within one"
+            return RaisedError(HookFailed(why))
+        suspended, self._task, self._loop, self._before = self._suspended, task, task.get_loop(), task.cancelling()
         self._due = self._loop.time() + self._limits.seconds
         self._ring_at(self._due)
         step: Any = suspended
@@ -167,14 +169,6 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         if step.__class__ is not RaisedError and not outside and not self._expired:
             return step if self._loop.time() <= self._due else RaisedError(self._too_late())
         return self._judged(step, outside=outside)
-
-    def _current_task(self) -> asyncio.Task[Any]:
-        running = asyncio._get_running_loop()  # noqa: SLF001 - one of `asyncio.events.__all__`
-        task = None if running is None else asyncio.current_task(running)
-        if task is None:
-            self._steps.close()
-            raise HookFailed("has to wait for something, which only works in an asyncio task; fire from within one")
-        return task
 
     def _cancelled_from_outside(self) -> bool:
         return self._task.cancelling() - self._before > self._expired

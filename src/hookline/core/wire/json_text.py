@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any, TypeVar
@@ -172,11 +173,7 @@ def _duplicate(raw: bytes) -> str:
     found: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                found.append(key)
-            seen.add(key)
+        found.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
 
     json.loads(raw, object_pairs_hook=note)
     return f"`{found[0]}`"

@@ -206,11 +206,6 @@ class Pool(ServerPool[tuple[object, ...], WorkerHandle]):
 
 def memory_of(pid: int) -> int | None:
     """The bytes that are a process's own; None where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
-            for line in rollup:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+        return next((int(line.split()[1]) * 1024 for line in rollup if line.startswith(b"Pss:")), None)
     return None

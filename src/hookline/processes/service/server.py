@@ -96,12 +96,8 @@ class Service:
     async def _until_done(self) -> None:
         while not self.stopping.is_set():
             left = IDLE - (time.monotonic() - self.used)
-            if (
-                left <= 0
-                and not self.pool.busy
-                and not self.inbox.running
-                and not any(one.wanted() for one in (*self.leaves.values(), *self.sinks))
-            ):
+            busy = self.pool.busy or self.inbox.running
+            if left <= 0 and not busy and not any(one.wanted() for one in (*self.leaves.values(), *self.sinks)):
                 self.log(f"no event in {IDLE / 60:.0f} minutes")
                 return
             with contextlib.suppress(TimeoutError):
