@@ -126,15 +126,9 @@ class HostChannel(Channel):
     """The host's end: takes bytes from the transport, hands requests to `answering` and keeps messages for `next`."""
 
     def __init__(
-        self,
-        transport: Transport,
-        *,
-        hooks: HookSet | None = None,
-        can_use_tool: CanUse | None = None,
-        servers: Mapping[str, InProcess] | None = None,
-        line_limit: int = LINE_LIMIT,
-        linger: float = LINGER,
-    ) -> None:
+        self, transport: Transport, *, hooks: HookSet | None = None, can_use_tool: CanUse | None = None,
+        servers: Mapping[str, InProcess] | None = None, line_limit: int = LINE_LIMIT, linger: float = LINGER,
+    ) -> None:  # fmt: skip
         super().__init__(Connection("host", line_limit=line_limit), transport.write)
         self._transport = transport
         self.answering: Answering = Answering(self._connection, transport.write, hooks, can_use_tool, servers)

@@ -40,13 +40,9 @@ class Answering:
     """Serves requests: hooks, `can_use_tool` and `servers` answer what is asked of them."""
 
     def __init__(
-        self,
-        connection: Connection,
-        write: Callable[[bytes], None],
-        hooks: HookSet | None = None,
-        can_use_tool: CanUse | None = None,
-        servers: Mapping[str, InProcess] | None = None,
-    ) -> None:
+        self, connection: Connection, write: Callable[[bytes], None], hooks: HookSet | None = None,
+        can_use_tool: CanUse | None = None, servers: Mapping[str, InProcess] | None = None,
+    ) -> None:  # fmt: skip
         self.plan: Registration = Registration()
         self._codecs: dict[str, CallbackCodec] = {}
         self._connection = connection
@@ -274,12 +270,9 @@ class PermissionHooks:
     async def decide(self, request: CanUseTool) -> Reply | None:
         """What the hooks decided on a call that the host is asked about, or `None` if that is for the host to say."""
         event = PermissionRequest(
-            tool_name=request.tool_name,
-            tool_input=request.input,
-            tool_use_id=request.tool_use_id,
-            agent_id=request.agent_id,
-            permission_suggestions=request.permission_suggestions,
-        )
+            tool_name=request.tool_name, tool_input=request.input, tool_use_id=request.tool_use_id,
+            agent_id=request.agent_id, permission_suggestions=request.permission_suggestions,
+        )  # fmt: skip
         engine = getattr(self._hooks, "engine", None)
         if engine is None or not select(event, engine.registry.index):
             return None
