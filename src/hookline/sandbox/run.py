@@ -114,7 +114,9 @@ def _supervise(take: Take, status: int, life: int) -> int:
             line.enter_rules()
     except (kernel.Unsupported, OSError) as error:
         say(kernel.why(error))
-        return _give_up(line, status, FAILED)
+        line.later()
+        tell(status, FAILED)
+        return FAILED
     # Memory that is written to after a fork is copied first; but modules are read while the command confines itself.
     early = _Watch(line, status, life, egress) if line.owner >= 0 else None
     command = line.command or CommandProcess(line)
@@ -125,16 +127,12 @@ def _supervise(take: Take, status: int, life: int) -> int:
         code = command.end()
         if code < 0:  # it had not ended by itself, having said why
             say(f"cannot watch the command: {command.problem}")
-        return _give_up(line, status, FAILED if code < 0 else code)
+        line.later()
+        tell(status, FAILED if code < 0 else code)
+        return FAILED
     if egress:
         egress.open_doors(doors)
     return watch.until_done(listener)
-
-
-def _give_up(line: ConfinedLine, status: int, code: int) -> int:
-    line.later()
-    tell(status, code)
-    return code
 
 
 class _Watch:

@@ -92,12 +92,9 @@ class _Crews(template.Template):
             where = (room.projects, room.temporary, room.caches, room.files)
             data = marshal.dumps((line.kind(), places, where), _NO_REFERENCES)
         file = kernel.memory_file(data)
-        self.note(template.TAKEN, b"", file)
-        os.close(file)
-
-    def note(self, kind: bytes, data: bytes = b"", *fds: int) -> None:
         with suppress(OSError):  # there will be no next line: what forks the crews was let go, or killed
-            super().note(kind, data, *fds)
+            self.note(template.TAKEN, b"", file)
+        os.close(file)
 
     def close(self) -> None:
         super().close()
