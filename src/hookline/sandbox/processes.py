@@ -91,7 +91,7 @@ class OtherProcesses:
 def descends(pid: int, ancestor: int) -> bool:
     """Whether a process, or the group it leads, comes from another one, and is not that one itself."""
     while pid > 1 and pid not in signals.apart:
-        pid = int(signals.parent(str(pid)) or 0)
+        pid = signals.parent(pid)
         if pid == ancestor:
             return True
     return False
@@ -155,7 +155,7 @@ def _usage() -> dict[str, float]:
     ended = os.times()
     ticks = kilobytes = 0
     for pid in signals.descendants(os.getpid()):
-        ticks += sum(map(int, signals.facts(str(pid))[_TIMES]))
+        ticks += sum(map(int, signals.facts(pid)[_TIMES]))
         with suppress(OSError):  # it has ended
             status = kernel.facts(f"/proc/{pid}/status")
             kilobytes += sum(int(status.get(name, b"0 kB").split()[0]) for name in _OWN)

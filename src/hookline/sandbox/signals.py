@@ -57,44 +57,42 @@ def end_children() -> None:
 
 
 def _children() -> list[int]:
-    me = str(os.getpid())
+    me = os.getpid()
     try:
         with open(f"/proc/self/task/{me}/children") as file:
             return [int(child) for child in file.read().split()]
     except OSError:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and parent(name) == me]
+        return [child for child, its_parent in _parents().items() if its_parent == me]
 
 
 def descendants(pid: int) -> set[int]:
     """Every process that comes from another one, those apart from the line aside."""
     found: set[int] = set()
-    parents = {int(name): int(parent(name) or 0) for name in os.listdir("/proc") if name.isdigit()}
-    grown = {pid}
+    parents, grown = _parents(), {pid}
     while grown:
         grown = {child for child, its_parent in parents.items() if its_parent in grown} - found - apart
         found |= grown
     return found
 
 
-def parent(pid: str) -> str:
-    """The parent of a process; empty if there is no such process."""
-    return _fact(pid, 1)
+def _parents() -> dict[int, int]:
+    return {int(name): parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+
+
+def parent(pid: int) -> int:
+    """The parent of a process; 0 if there is no such process."""
+    return int(facts(pid)[1])
 
 
 def started(pid: int) -> str:
     """When a process was started, by which it is told from another one of the same number."""
-    return _fact(str(pid), 19)
+    return facts(pid)[19]
 
 
-def facts(pid: str) -> list[str]:
-    """What the kernel says of a process, from its state on; nothing if there is no such process."""
+def facts(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; zeros if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # whose name may be any bytes
             return file.read().rpartition(b")")[2].decode().split()
     except OSError:
-        return []
-
-
-def _fact(pid: str, index: int) -> str:
-    found = facts(pid)
-    return found[index] if found else ""
+        return ["0"] * 50
