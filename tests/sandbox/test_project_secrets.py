@@ -65,3 +65,27 @@ def test_a_project_secret_can_be_shown() -> None:
     [shown] = outputs(["cat .env"], extra=["--show", f"{arena.PROJECT}/.env"])
 
     assert CANARY in shown["output"]
+
+
+OVERLAY = f"""
+{SETUP}
+mkdir -p /dev/shm/o/up /dev/shm/o/work .git/hooks; rm -rf /dev/shm/o/low; cp -a .. /dev/shm/o/low
+mount -t overlay -o lowerdir=/dev/shm/o/low,upperdir=/dev/shm/o/up,workdir=/dev/shm/o/work,userxattr none ..
+"""
+"""The home folder as in a container whose image holds the project: what is changed is made again above it."""
+
+
+def test_in_a_container_what_is_changed_first_is_neither_read_nor_the_line_s_own() -> None:
+    """Overlayfs gives an old file or folder a new time of birth, and a linked file a new number."""
+    reads = ["chmod 600 .env; cat .env", "echo A=1 >> .env; cat .env", "ln .env e; cat e", "mv .env e; ln e f; cat f"]
+    leaves = "touch x .git/x app/x; for f in .git/hooks/x .mcp.json app/.envrc; do echo > $f; done; cat $f .mcp.json"
+    works = "mkdir -p n/.vscode && echo made > n/.vscode/x && cat n/.vscode/x && git init -q r && ls -d r/.git/hooks"
+    job = {"setup": OVERLAY, "prefix": arena.confined(by=arena.CREW)}
+    lines = ["stat -f -c %T .", *reads, leaves, works]
+    kind, *said, left, made = [each["output"] for each in arena.tried({"line": line, **job} for line in lines)]
+
+    if kind != "overlayfs\n":
+        pytest.skip("overlayfs cannot be mounted here")
+    assert [line for line, output in zip(reads, said, strict=True) if CANARY in output] == []
+    assert left.count("refused to write") == 3
+    assert made == "made\nr/.git/hooks\n"

@@ -354,6 +354,8 @@ class JudgedLine:
         self.saw: Callable[[str, str], None] = reporter.saw
         self.roots: tuple[str, ...] = roots
         self.hidden: tuple[str, ...] = hidden
+        self.secrets: dict[tuple[int, int], int] = {}
+        """The files that are hidden, by what they are, with when they were made: numbers are used again."""
         self.view: dict[str, tuple[str, bytes]] | None = view
         self.callers: Callers = Callers()
         self.memory: kernel.Memory = kernel.Memory()

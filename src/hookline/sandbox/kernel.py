@@ -116,7 +116,7 @@ class _Range(Structure):
 
 
 _NO_MAGIC_LINKS, _NO_LINKS = 0x02, 0x04
-_PROC, _STATFS = 0x9FA0, 256
+_PROC, _OVERLAY, _STATFS = 0x9FA0, 0x794C7630, 256
 _BIRTH, _BIRTH_AT, _EMPTY_PATH = 0x800, 80, 0x1000
 _syscall = function("syscall", long=True)
 _fstatfs = function("fstatfs")
@@ -333,6 +333,11 @@ def birth(fd: int, path: str = "") -> int:
 def is_proc(fd: int) -> bool:
     """Whether an open file is one of procfs."""
     return _fstatfs(fd, _facts) == 0 and _facts[0] == _PROC
+
+
+def is_overlay(fd: int) -> bool:
+    """Whether an open file is one of overlayfs, where a file is made again when it is changed first."""
+    return _fstatfs(fd, _facts) == 0 and _facts[0] == _OVERLAY
 
 
 def content(path: str) -> bytes:

@@ -33,7 +33,7 @@ class OpenCalls(WriteJudge):
 
     def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
         super().__init__(line, protected)
-        self._hidden = _identities(line.hidden)
+        line.secrets |= _identities(line.hidden)
         self._view = None if line.view is None else SystemView(line.view)
 
     def table(self) -> Table:
@@ -115,11 +115,6 @@ class OpenCalls(WriteJudge):
         self._note(place, flags, fd)
         return fd
 
-    def _is_hidden(self, fd: int) -> bool:
-        facts = os.fstat(fd)
-        known = self._hidden.get((facts.st_dev, facts.st_ino))
-        return known is not None and known == kernel.birth(fd)
-
     def _open_behind(self, place: NamedPlace, flags: int) -> int:
         """The file behind a link of procfs, which says no path: a descriptor of the caller, a folder, a program."""
         with OpenedPath("", os.open(place.name, _LOOK, dir_fd=place.folder.fd)) as file:
@@ -182,10 +177,12 @@ class OpenCalls(WriteJudge):
                 self._line.saw("written", place.path)
             if place.name == ".git":
                 self._protected.pointers.append(place.path)
-        if self._hidden and flags & os.O_ACCMODE != os.O_WRONLY and self._is_hidden(fd):
-            os.close(fd)
-            advice = f"to allow it, add `--show {place.path}`"
-            raise Refusal(f"to read `{place.path}`", self._line.policy.write_guard, "it holds secrets", advice)
+        if flags & os.O_ACCMODE != os.O_WRONLY:
+            try:
+                self._judge_secret(fd, "read", place.path)
+            except Refusal:
+                os.close(fd)
+                raise
 
 
 class SystemView:
@@ -243,7 +240,7 @@ def _opening(call: Syscall) -> tuple[int, int, int, int]:
 
 
 def _identities(places: tuple[str, ...]) -> dict[tuple[int, int], int]:
-    """The files that lie in some places, by what they are, with when they were made: numbers are used again."""
+    """The files that lie in some places, by what they are, with when they were made."""
     found = {}
     for place in places:
         for folder, _, names in (os.path.split(place)[0], (), [os.path.basename(place)]), *os.walk(place):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -17,7 +16,6 @@ from hookline.sandbox import kernel
 from hookline.sandbox.path_access import own_real
 from hookline.sandbox.places import FREE, first_line, names_in, read_table
 from hookline.sandbox.policy import Policy
-from hookline.sandbox.syscalls import AT_FDCWD
 
 Entry = tuple[int, bytes]
 
@@ -39,7 +37,6 @@ OPENS, MAKES, MAKES_FOLDER, REMOVES, MOVES = "open", "make", "make a folder", "r
 _ENVIRONMENT_S = ("python", "pip", "activate", "Activate", "node", "npm", "npx")
 """Programs that every environment has of its own, and that run what lies in it anyway."""
 _LARGEST = 1 << 22
-_COARSE = 5  # the clock that the kernel takes a file's times from
 
 
 class ProtectedPaths:
@@ -51,10 +48,11 @@ class ProtectedPaths:
         self._roots = sorted(roots, key=len, reverse=True)
         self._also = {place.casefold(): place for place in also}
         self._free = free
-        self._began = time.clock_gettime_ns(_COARSE)
         programs = [own_real(folder) for folder in path.split(":") if folder]
         self._programs = {folder: names_in(folder) for folder in programs if inside_any(folder, self._roots)}
         self._elsewhere = [folder for folder in programs if folder not in self._programs]
+        self.made: set[tuple[int, int]] = set()
+        """The folders that the line has made. When a folder was made does not tell: overlayfs copies old ones."""
         self.pointers: list[str] = []
         """Files called `.git` that the line has made: where each leads is looked at when it has ended."""
 
@@ -169,11 +167,16 @@ class ProtectedPaths:
         return bool(found) and inner and shared in (own, f"{home}/.git") and not self._is_own(home)
 
     def _is_own(self, folder: str) -> bool:
-        """Whether a folder was made since the line began, and so by the line."""
+        """Whether a folder was made by the line."""
         try:
-            return kernel.birth(AT_FDCWD, folder) >= self._began
+            return identity(os.stat(folder)) in self.made
         except OSError:
             return False
+
+
+def identity(facts: os.stat_result) -> tuple[int, int]:
+    """By what a file is known, whatever its name."""
+    return facts.st_dev, facts.st_ino
 
 
 def _named_by_settings(root: str) -> list[str]:

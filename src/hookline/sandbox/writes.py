@@ -16,7 +16,7 @@ from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table
 from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
-from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths
+from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths, identity
 
 _EXCHANGE, _FOLLOW = 2, 0x400
 _MOST_TEXT = 1 << 20
@@ -72,6 +72,14 @@ class WriteJudge:
         self._judge_path(path, OPENS)
         if not self._holds(path):
             raise outside(self._line.policy, "write", path)
+
+    def _judge_secret(self, fd: int, what: str, path: str) -> None:
+        """Refuse a hidden file. On overlayfs one that is changed is made again, and gets another number by a link."""
+        if self._line.secrets:
+            made = self._line.secrets.get(identity(os.fstat(fd)))
+            if made is not None and (made == kernel.birth(fd) or kernel.is_overlay(fd)):
+                advice = f"to allow it, add `--show {path}`"
+                raise Refusal(f"to {what} `{path}`", self._line.policy.write_guard, "it holds secrets", advice)
 
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
@@ -131,13 +139,15 @@ class NameCalls(WriteJudge):
         act = _ACTS.get(name, MAKES)
         self._judge(last, act)
         self._keep_inside(last, new=act != REMOVES)
-        if name in ("unlink", "unlinkat"):
-            remove = os.rmdir if name == "unlinkat" and arguments[2] & syscalls.AT_REMOVE_FOLDER else os.unlink
-            remove(last.name, dir_fd=at)
-        elif name == "rmdir":
+        if name == "rmdir" or (name == "unlinkat" and arguments[2] & syscalls.AT_REMOVE_FOLDER):
+            there = last.facts()
             os.rmdir(last.name, dir_fd=at)
+            self._protected.made -= {identity(there)} if there else set()  # whose number may be used again
+        elif act == REMOVES:
+            os.unlink(last.name, dir_fd=at)
         elif name.startswith("mkdir"):
             os.mkdir(last.name, arguments[1 if name == "mkdir" else 2] & 0o7777, dir_fd=at)
+            self._protected.made.add(identity(os.stat(last.name, dir_fd=at, follow_symlinks=False)))
         elif name.startswith("symlink"):
             os.symlink(call.text(0), last.name, dir_fd=at)
         else:
@@ -171,6 +181,7 @@ class NameCalls(WriteJudge):
             target = _place(call, to, new)
             try:
                 self._judge_path(file.path, MOVES)
+                self._judge_secret(file.fd, "link", file.path)
                 self._judge(target, MAKES)
                 self._keep_inside(target, new=True)
                 here, there = syscalls.AT_FDCWD, target.folder.fd
