@@ -30,11 +30,12 @@ _CALL = re.compile(
 _LINE = re.compile(r"^`([^`\n]+)`\s*$|```(?:bash|sh)\n(.*?)\n```", re.MULTILINE | re.DOTALL)
 
 
-def sessions_of(folder: Path) -> Iterator[list[str]]:
-    """The shell lines of each transcript, in order."""
+def sessions_of(folder: Path, user: str) -> Iterator[list[str]]:
+    """The shell lines of each transcript, in order; where a user's name was taken out, this one stands."""
     for file in sorted(folder.rglob("*.md"), key=lambda file: file.name):
         if ".specstory/history" in str(file):
-            yield [line for call in _CALL.finditer(file.read_text(errors="replace")) for line in _lines(call)]
+            text = file.read_text(errors="replace").replace("<USER_ID_REDACTED>", user)
+            yield [line for call in _CALL.finditer(text) for line in _lines(call)]
 
 
 def _lines(call: re.Match[str]) -> Iterator[str]:
@@ -57,7 +58,7 @@ def main(argv: list[str]) -> int:
     flags.add_argument("home", nargs="?", default="/home/me")
     flags.add_argument("--left", action="store_true")
     args = flags.parse_args(argv)
-    sessions = [list(_calls(lines, args.project)) for lines in sessions_of(args.folder) if lines]
+    sessions = [list(_calls(lines, args.project)) for lines in sessions_of(args.folder, Path(args.home).name) if lines]
     calls = [call for session in sessions for call in session]
     if not calls:
         print(f"{args.folder}: no shell lines in .specstory/history", file=sys.stderr)

@@ -175,6 +175,32 @@ def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:
         assert allowed(line, policy) is expected, line
 
 
+def test_what_may_vary_is_what_was_seen_to_vary() -> None:
+    """Subcommands that only show, files at the top, what is sent to this machine, and what a command is fed by."""
+    lines = [
+        *(f"gh pr view {at} --repo a/b" for at in range(3)), "gh issue list --repo a/b", "npm ci", "npm ci", "npm ci",
+        *(f"touch {name}.py" for name in "abc"), *["cat a.patch | git apply"] * 3, *["git apply a.patch"] * 3,
+        *(f"curl -s -X POST localhost:3000/{at} -d '{{\"x\": {at}}}'" for at in range(3)),
+        *(f"npx eslint --config web/{name}.js src" for name in "aabb"), *["rm -f '~'"] * 3, *["tool --type TEXT"] * 3,
+        *(f"go test -run 'Test{name}/x|b' ./..." for name in "ABC"), *(f"cat > scripts/{name}.sh" for name in "abc"),
+    ]  # fmt: skip
+    policy = learn([Evidence("Bash", {"command": line}, PROJECT, TODAY) for line in lines], [], project=PROJECT,
+                   home=HOME, attacks=()).policy  # fmt: skip
+
+    for line, expected in (
+        ("gh issue view 9 --repo a/b", True), ("gh run list", True), ("gh pr merge 9", False), ("gh --version", True),
+        ("gh pr view 1 --repo evil/b", False), ("npm --help", True), ("node --help", False), ("touch d.py", True),
+        ("touch .d.py", False), ("touch src/d.py", False), ("touch conftest.py", False), ("touch package.json", False),
+        ("cat a.patch | git apply", True), ("git apply a.patch", True), ("echo x | git apply", False),
+        ("cat a.patch | cat | git apply", False), ("curl -s -X POST localhost:3000/9 -d '{\"y\": 9}'", True),
+        ("curl -s -X POST localhost:3001/9 -d x", False), ("curl -s -X POST localhost:3000/9 -d @x", False),
+        ("npx eslint --config web/a.js src", True), ("npx eslint --config web/c.js src", False),
+        ("rm -f ~", False), ("tool --type TEXT", False), ("tool --type other", False),
+        ("go test -run 'TestD/y|c' ./...", True), ("cat > scripts/d.sh", False),
+    ):  # fmt: skip
+        assert allowed(line, policy) is expected, line
+
+
 @pytest.mark.parametrize("least", [1, 3])
 def test_no_attack_is_allowed_whatever_ordinary_lines_were_learned(tmp_path: Path, least: int) -> None:
     """The widest policy that ordinary lines give, with not one attack known to it: the rules alone must hold."""

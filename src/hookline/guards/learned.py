@@ -23,7 +23,7 @@ from hookline.core.hooks import Hook, make_hook
 from hookline.core.hooks.condition import ARGUMENTS, canonical, domain_of, harmless
 from hookline.core.paths import absolute, inside_any
 from hookline.core.shell import SimpleCommand
-from hookline.core.shell.programs.table import CODE_VARIABLES
+from hookline.core.shell.programs.table import CODE_VARIABLES, names
 from hookline.core.shell.targets import join
 from hookline.errors import ConfigError
 from hookline.events import PermissionRequest
@@ -33,10 +33,11 @@ from hookline.guards.approvals import runs_git_helper
 from hookline.guards.learned_words import Position
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import readonly_commands as commands
-from hookline.guards.permissions.path_on_disk import TooMany, expand, real
+from hookline.guards.permissions.path_on_disk import GLOB, TooMany, could_be, real
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.replies import Reply, allow
 
+_WRITERS = frozenset({*names("changes"), "sed", "tee", "ln"})
 UNUSED_DAYS = 90  # a rule that has not been used for so long is not applied any more
 
 
@@ -54,18 +55,27 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether every word of a command is one that the rule names."""
-        if part.stdin is not None or not all(self.runs_in(base, folders) for base in bases or ("/",)):
+        if part.stdin is not None or not part.words or not self._is_for(part.words[0]):
             return False
         if self.exact:
-            return not part.unknown and words.whole(part) in self.exact
-        inputs = (each for each in part.redirects if each.op in ("<", "<>"))
-        if not all(each.known and bases and all(folders.hold(each.target, at) for at in bases) for each in inputs):
+            named = not part.unknown and words.whole(part) in self.exact
+            return named and all(self.runs_in(base, folders) for base in bases or ("/",))
+        if not _is_fed_inside(part, bases, folders):
             return False
         head = words.head_of(part)
         run = run_of(head, bases, folders)
-        if not run or self.run not in (run, f"{run.rpartition('/')[0]}/") or not words.is_spelt_out(part):
+        if (
+            not run
+            or self.run not in (run, f"{run.rpartition('/')[0]}/", words.family_of(run))
+            or not words.is_spelt_out(part)
+        ):
             return False
-        return all(self._allows(word, bases, folders) for word in words.positions(part, len(head), self.options))
+        return all(self.runs_in(base, folders) for base in bases or ("/",)) and all(
+            self._allows(word, bases, folders) for word in words.positions(part, len(head), self.options)
+        )
+
+    def _is_for(self, program: str) -> bool:
+        return self.run.partition(" ")[0].rpartition("/")[2] == program.rpartition("/")[2]
 
     def runs_in(self, base: str, folders: WorkingFolders) -> bool:
         """Whether the rule is for commands in this folder: the project itself, or one below those it was seen in."""
@@ -77,23 +87,25 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         known = self.options if prefix or word.text.startswith("-") else self.words
         if word.is_unknown:
             return f"{prefix}{words.TEXT}" in known
-        kind = words.kind_of(word.text, self.run)
+        kind = words.kind_of(word.text, self.run if word.is_script or self.run not in words.SCRIPTS else "")
         stars = word.is_glob and self.run != "rm" and words.kind_of(word.text.replace("*", "x")) is words.PATH
         if stars or (kind is words.PATH and word.text != os.devnull):
             if not stars and f"{prefix}{word.text}" in known:
                 return all(below(word.text, base, (".", *self.at), folders) for base in bases)
             return (stars or not word.is_glob) and (not prefix or f"{prefix}{words.PATH}" in known) and all(
-                self._holds(path, base, folders)
+                self._holds(path, base, folders, writes=bool(prefix) or self.run.partition(" ")[0] in _WRITERS)
                 for base in bases for path in (_matched(word.text, base, folders) if stars else [word.text])
             )  # fmt: skip
-        if f"{prefix}{word.text}" in known or f"{prefix}{words.TEXT}" in known:
+        if (not word.is_glob and f"{prefix}{word.text}" in known) or f"{prefix}{words.TEXT}" in known:
             return True
         if kind is words.URL:
-            return words.origin_of(word.text) in known
+            return words.origin_of(word.text, word.option) in (*self.options, *self.words)
         return not word.is_glob and kind is not None and f"{prefix}{kind}" in known
 
-    def _holds(self, word: str, base: str, folders: WorkingFolders) -> bool:
+    def _holds(self, word: str, base: str, folders: WorkingFolders, *, writes: bool) -> bool:
         """Whether a path lies in one of the rule's folders; the whole project does not, it has to be named."""
+        if writes and words.steers(word):
+            return False
         is_all = absolute(join(base, word), folders.cwd, folders.home) == folders.dirs[0]
         return not is_all and below(word, base, self.folders, folders)
 
@@ -113,10 +125,21 @@ class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         field = ARGUMENTS.get(canonical(self.tool))
         value = given.get(field.name) if field else None
         if self.folders:
-            return isinstance(value, str) and below(value, "", self.folders, folders)
+            return isinstance(value, str) and below(value, "", self.folders, folders) and not words.steers(value)
         if self.hosts:
             return domain_of(str(value or "")) in self.hosts
         return written(given) in self.inputs
+
+
+class LearnedFolders(WorkingFolders):
+    """The project, and folders besides it, in which what is a secret by its name is not for looking at."""
+
+    def hold(self, word: str, base: str = "") -> bool:
+        """Whether what a word names may be looked at."""
+        if WorkingFolders(self.cwd, self.dirs[:1], self.home).hold(word, base):
+            return True
+        path = absolute(join(base, word), self.cwd, self.home)
+        return below(word, base, self.dirs[1:], self, hidden=True) and not words.SECRET_NAME.search(path)
 
 
 class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -136,7 +159,7 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
     def covering(self, tool: str, given: Mapping[str, Any], cwd: str, dirs: Sequence[str], home: str) -> list[Any]:
         """The rules that together cover a call; none when it is to be asked about."""
-        folders = WorkingFolders(cwd, (*dirs, *(absolute(folder, dirs[0], home) for folder in self.read)), home)
+        folders = LearnedFolders(cwd, (*dirs, *self.read), home)
         if (field := ARGUMENTS.get(canonical(tool))) is not None and field.kind == "command":
             return self._line(str(given.get(field.name) or ""), folders)
         return [rule for rule in self.tools if rule.tool == tool and rule.covers(given, folders)][:1]
@@ -146,7 +169,9 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         parts = list(words.known_parts(line))
         for part, bases in parts:
             may_write = writes_below(part, bases, self.write, folders)
-            if may_write and (_is_no_command(part) or self._shows(part, bases, folders)):
+            if may_write and (
+                _is_no_command(part, bases, folders) or self._shows(part, bases, folders) or self._introduces(part)
+            ):
                 continue
             rule = next((rule for rule in self.commands if rule.covers(part, bases, folders)), None)
             if rule is None or not (rule.exact or may_write):
@@ -154,6 +179,16 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
             used.append(rule)
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
         return [] if git or not parts else used or [self]
+
+    def _introduces(self, part: SimpleCommand) -> bool:
+        """Whether a program that a rule is for, found by its name, says its version or how it is called."""
+        asks = part.words[1:] in (("--version",), ("--help",)) and part.stdin is None and not part.assignments
+        inputs = any(each.op in ("<", "<>", "|") for each in part.redirects)
+        return (
+            asks
+            and not inputs
+            and any(rule.run.partition(" ")[0] == part.words[0] for rule in self.commands if not rule.exact)
+        )
 
     def _shows(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether a command only reads: also git where it is known to run, and what hands files to another command."""
@@ -190,9 +225,16 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     return bool(bases) and all(not word.startswith("-") and folders.hold(word, base) for word, base in files)
 
 
-def _is_no_command(part: SimpleCommand) -> bool:
+def _is_no_command(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
     """Whether a part sets variables that no program is steered by, or changes how another command runs."""
-    return harmless(part) and not any(part.words or CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments)
+    steered = any(part.words or CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments)
+    return harmless(part) and not (steered or part.stdin is not None) and _is_fed_inside(part, bases, folders)
+
+
+def _is_fed_inside(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
+    """Whether the files that a command is fed lie in these folders."""
+    inputs = (each for each in part.redirects if each.op in ("<", "<>"))
+    return all(each.known and bases and all(folders.hold(each.target, at) for at in bases) for each in inputs)
 
 
 def run_of(head: Sequence[str], bases: Sequence[str], folders: WorkingFolders) -> str | None:
@@ -223,12 +265,12 @@ def hands_on(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders)
 def _matched(word: str, base: str, folders: WorkingFolders) -> list[str]:
     """The pattern itself, without its stars, and the files that match it."""
     try:
-        return [word.replace("*", "x"), *expand(word, folders.path(".", base))]
+        return [word.replace("*", "x"), *could_be(word, folders.path(".", base))]
     except TooMany:
         return ["/"]
 
 
-def below(word: str, base: str, allowed: Sequence[str], folders: WorkingFolders) -> bool:
+def below(word: str, base: str, allowed: Sequence[str], folders: WorkingFolders, *, hidden: bool = False) -> bool:
     """Whether a path lies below one of these folders, by its name and on the disk, and is not hidden there.
 
     A folder that ends in `/` stands for the files right in it.
@@ -241,7 +283,8 @@ def below(word: str, base: str, allowed: Sequence[str], folders: WorkingFolders)
         steps = [step for step in path[len(root) :].split("/") if step and step != "..."]
         if not inside_any(path, [root]) or (folder.endswith("/") and len(steps) > 1):
             continue
-        return not any(step.startswith(".") for step in steps) and inside_any(real(path), [root, real(root)])
+        is_hidden = any(step.startswith(".") for step in steps) and not (hidden and not folder.endswith("/"))
+        return not is_hidden and inside_any(real(path), [root, real(root)])
     return False
 
 
@@ -251,9 +294,8 @@ def writes_below(part: SimpleCommand, bases: Sequence[str], allowed: Sequence[st
         ending = Path(each.target).suffix
         places = [place.removesuffix(f"*{ending}") for place in allowed if ending and place.endswith(f"*{ending}")]
         within = [place.removesuffix("/**/") for place in places]
-        if each.writes and not (
-            each.known and bases and all(below(each.target, base, within, folders) for base in bases)
-        ):
+        known = each.known and bases and not (GLOB & set(each.target) or words.steers(each.target))
+        if each.writes and not (known and all(below(each.target, base, within, folders) for base in bases)):
             return False
     return True
 

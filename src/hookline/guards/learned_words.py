@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from hookline.core.placeholders import EITHER, fill
-from hookline.core.shell import SimpleCommand, parse_line
+from hookline.core.shell import Redirect, SimpleCommand, parse_line
 from hookline.core.shell.programs import table
 from hookline.core.shell.programs.table import CODE_VARIABLES, names
 from hookline.core.shell.targets import join, placed
@@ -21,20 +21,22 @@ NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
 _PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
 _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")  # `github.com/owner/name` is not a file, though it looks like one
-_NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*")
+_NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*|(?:not )?[\w.]+(?: (?:and|or)(?: not)? [\w.]+)+")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
 """An address on this machine: what is said to it goes nowhere else."""
 _TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
-          "gh issue": ("--title",)}  # fmt: skip
+          "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json")}  # fmt: skip
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
+_BARE = re.compile(r"(?<!['\"\\])~")
 _PLAIN = re.compile(r"[\w./~:@+,-]+")
 _RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
 _GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|location|verbose|compressed|max-time"
-                   r"|connect-timeout)(?:=.*)?|-[mwoH]|--write-out")  # fmt: skip
-"""Options of curl with which it asks for something and sends nothing; `-o` is for `/dev/null` only."""
+                   r"|connect-timeout)(?:=.*)?|-[mwoHXd]|--(?:write-out|request|data|data-raw|json)")  # fmt: skip
+"""Options of curl with which it asks for something; it sends to this machine only, and `-o` is for `/dev/null` only."""
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
 _PART = r"(?:(?!\1)[^\\\n]|\\.)*"
 _SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
@@ -56,8 +58,43 @@ SHOWING = {
     "sqlite3": re.compile(r"-(?:header|json|column|readonly|line)"),
 }
 """Their options that take no further word, so that the script and the files are where they seem to be."""
+SECRET_NAME = re.compile(
+    r"(?i)credential|secret|token|passw|history$|id_[rd]sa|\.(?:pem|key|p12|pfx|kdbx|jks)$"
+    r"|/\.(?:env|git|ssh|gnupg|gpg|aws|azure|kube|docker|npmrc|netrc|pypirc|pgpass|htpasswd|git-cred\w*)(?:[./]|$)|/\.[^/]*[*?\[]"
+)
+_FETCHES = re.compile(
+    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git ).*\b(?:i|install|add|get|pull|push|clone|dlx"
+    r"|create|exec|publish|link)|(?:docker|podman|nerdctl|kubectl|helm|ssh|scp|rsync|wget|kill)\b.*"
+)
+"""Programs and subcommands that reach for what their words name: those are not varied, whatever they look like."""
+_GIVES_CODE = re.compile(
+    r"-[cefrpxCILWM]|--?(?:\w+-)*(?:config\w*|conf|file|makefile|rc\w*|require|import|loader|plugins?|preset|eval|exec"
+    r"|script|shell|settings|init|rulesdir|toolexec|vettool|overlay|path|project|prefix|cwd|dir|directory|reporter"
+    r"|setup\w*|runner|transform|env|command|cmd|module|package|with)"
+)
+"""Options that may name code, or where it is looked for: their values are not varied."""
+_STEERS = re.compile(
+    r"(?i)(?:^|/)(?:(?:package|package-lock|composer|deno|lerna|nx|turbo|project|angular|vercel|firebase|app|tasks"
+    r"|launch|settings|mcp|nodemon|babel|[tj]sconfig[\w.-]*)\.jsonc?|[\w.-]*\.config\.\w+|[\w.-]*(?:makefile|dockerfile"
+    r"|rakefile|gemfile|procfile|justfile|jenkinsfile|vagrantfile|taskfile)[\w.-]*|conftest\.py|(?:site|user)customize"
+    r"\.py|setup\.(?:py|cfg)|noxfile\.py|pyproject\.toml|(?:requirements|constraints)[\w.-]*\.txt|cmakelists\.txt"
+    r"|cargo\.toml|build\.rs|go\.(?:mod|work)|(?:agents|claude|gemini|skill|memory)\.md|[\w-]+\.(?:mk|gradle|kts|sln"
+    r"|csproj|props|pth)|node_modules|\.\w[\w.-]*)(?:/|$)"
+)
+"""Files that say what a tool runs, or what an agent is told."""
+_FAMILIES = re.compile(
+    r"(?:gh (?:pr|issue|run|release|workflow|repo|label) (?:view|list|status|diff|checks|watch)"
+    r"|go (?:list|doc|version|mod (?:graph|why|verify))|(?:npm|pnpm|yarn) (?:list|ls|view|info|outdated|why|explain)"
+    r"|docker (?:ps|images|logs|inspect|stats|port|compose (?:ps|logs|images)|(?:image|container|volume|network) ls)"
+    r"|kubectl (?:get|describe|logs|top)|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
+)
+SHOWS = "SHOWS"
+"""Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
+_GROUPED = re.compile(r"\|&?\s*(?:[({!]|(?:while|until|if|for|case|select|time)\b)|\w\s*\(\s*\)|\bfunction\s")
+_CARRIES = frozenset({"cat", "head", "tail", "grep", "ls", "sort", "uniq", "wc", "cut", "curl"})
+"""What these hand on comes from files or a server, where others may make up any text."""
 _FILTERS = re.compile(r"-[EFinruvwx\d]+")
 _PASSES_ON = {"head": 0, "tail": 0, "sort": 0, "uniq": 0, "grep": 1}
 """Filters that hand on some of the lines that they read, and how many words they have then besides `_FILTERS`."""
@@ -71,6 +108,7 @@ class Position(msgspec.Struct, frozen=True):
     option: str = ""
     is_glob: bool = False
     is_unknown: bool = False
+    is_script: bool = False
 
 
 def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
@@ -85,7 +123,7 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
     settled: dict[str, str] = {}
     turns = _turns(line, parsed.commands)
     commands: list[SimpleCommand] = []
-    for at, part in enumerate(parsed.commands):
+    for at, part in enumerate(parts := _fed(line, parsed.commands)):
         if not part.words and not (part.loops or part.scope or part.redirects):
             plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
             settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
@@ -94,7 +132,7 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
         elif part.loops:
             commands += _each_turn(part, turns)
         elif part.via and part.unknown:
-            commands.append(_given_files(part, parsed.commands[:at]))
+            commands.append(_given_files(part, parts[:at]))
         else:
             commands.append(_filled_in(part, settled))
     for part, bases in placed(msgspec.structs.replace(parsed, commands=tuple(commands))):
@@ -104,6 +142,21 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
             yield msgspec.structs.replace(part, words=("git", *part.words[3:]), **shift), there
         else:
             yield part, bases
+
+
+def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
+    """The commands, each with what is piped into it as one more redirection."""
+    parts: list[SimpleCommand] = []
+    feeds: list[str] = []
+    grouped = _GROUPED.search(line) is not None
+    for part in commands:
+        if part.after not in ("|", "|&") and not grouped:
+            feeds = []
+        fed = Redirect("|", " ".join(feeds), known=False)
+        parts.append(msgspec.structs.replace(part, redirects=(*part.redirects, fed)) if feeds else part)
+        carries = part.name in _CARRIES and part.stdin is None
+        feeds += [] if part.wraps else [part.name if carries else whole(part)]
+    return parts
 
 
 def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]:
@@ -187,6 +240,8 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
         return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
     if part.name in table.INTERPRETERS or part.name in table.SHELLS:
         return () if {1, 2} & {*part.globs, *part.unknown} else words[: _interpreted(words)]
+    if family := _FAMILIES.match(f"{' '.join(words[:4])} "):
+        return words[: family[0].count(" ") + 1]
     if part.name in _HEADS:
         return words[: _HEADS[part.name](words, [word for word in words[1:] if word.startswith("-")])]
     tags = table.tags_of(part.name)
@@ -197,6 +252,11 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
     return words[: 1 + steps] if steps else ()
 
 
+def family_of(run: str) -> str:
+    """The program of a subcommand that only shows something, as a rule for all of those names it."""
+    return f"{run.partition(' ')[0]} {SHOWS}" if _FAMILIES.fullmatch(run) else ""
+
+
 def _interpreted(words: Sequence[str]) -> int:
     """How many words say what an interpreter runs: a module, or a file; none where it is given code."""
     if words[1:2] == ("-m",):
@@ -205,8 +265,13 @@ def _interpreted(words: Sequence[str]) -> int:
 
 
 def _of_curl(words: Sequence[str], options: Sequence[str]) -> int:
-    outputs = {after for word, after in pairwise(words) if word == "-o"}
-    return int(all(map(_GETS.fullmatch, options)) and outputs <= {os.devnull})
+    values = [(word, after) for word, after in pairwise([*words, ""]) if word[:1] == "-"]
+    outputs = {after for word, after in values if word == "-o"}
+    sent = [after for word, after in values if word in _TEXTS["curl"]]
+    said = {after for word, after in values if re.fullmatch(r"-[mwoHXd]|--\w[\w-]*", word)}
+    is_local = all(word in said or _URL.fullmatch(word) for word in words[1:] if word[:1] != "-")
+    is_safe = not sent or (is_local and not any(text.startswith("@") for text in sent))
+    return int(all(map(_GETS.fullmatch, options)) and outputs <= {os.devnull} and is_safe)
 
 
 def _of_sed(words: Sequence[str], options: Sequence[str]) -> int:
@@ -241,14 +306,18 @@ def is_spelt_out(part: SimpleCommand) -> bool:
 
 def whole(part: SimpleCommand) -> str:
     """A command as an exact rule has it: what is set before it, its words, what it is fed and where it writes."""
-    files = [f"{each.op}{each.target}" for each in part.redirects if each.writes or each.op == "<"]
-    return shlex.join([*(f"{name}={value}" for name, value in part.assignments), *part.words, *files])
+    files = [f"{each.op}{shlex.quote(each.target)}" for each in part.redirects if each.writes or each.op in ("<", "|")]
+    expanded = {*part.globs, *(at for at, word in enumerate(part.words) if word[:1] == "~" and _BARE.search(part.raw))}
+    words = [word if at in expanded else shlex.quote(word) for at, word in enumerate(part.words)]
+    return " ".join([*(shlex.quote(f"{name}={value}") for name, value in part.assignments), *words, *files])
 
 
 def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> Iterator[Position]:
     """The words behind the head, `--name=value` as two; a word behind an option is its value, unless it is a flag."""
     yield from (Position(f"{name}={value}") for name, value in part.assignments)
-    before = ""
+    yield from (Position(f"| {each.target}") for each in part.redirects if each.op == "|")
+    before, sends = "", part.name == "curl" and bool({"-X", "--request", *_TEXTS["curl"]} & set(part.words))
+    script = next((at for at, word in enumerate(part.words) if at and word and word[0] != "-"), 0)
     for at, word in enumerate(part.words[start:], start):
         option, sign, value = word.partition("=")
         if word.startswith("-") and sign:
@@ -259,8 +328,12 @@ def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> I
             yield Position(word, is_unknown=at in part.unknown)
             before = word
         else:
-            is_flag = before in options and not any(known.startswith(f"{before} ") for known in options)
-            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown)
+            if sends and _URL.fullmatch(word):
+                before = "-X"
+            is_flag = (
+                before != "-X" and before in options and not any(known.startswith(f"{before} ") for known in options)
+            )
+            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown, at == script)
             before = ""
 
 
@@ -276,15 +349,26 @@ def kind_of(word: str, run: str = "") -> str | None:
         return ID
     if _PATH.fullmatch(word) and not _ADDRESS_LIKE.match(word):
         return PATH
-    return NAME if _NAME.fullmatch(word) else None
+    pattern = word.replace("/", "") if "|" in word and ".." not in word else word  # `-run 'TestA/one|TestB'`
+    return NAME if _NAME.fullmatch(pattern) else None
 
 
-def origin_of(address: str) -> str:
-    """The host and port of an address, as a rule names them: `http://localhost:3000/`."""
+def origin_of(address: str, option: str = "") -> str:
+    """The host and port of an address, as a rule names them: `http://localhost:3000/`, with `-X` if it is sent to."""
     match = _URL.fullmatch(address)
-    return f"{match[1]}/" if match else ""
+    return f"{'-X ' if option == '-X' else ''}{match[1]}/" if match else ""
 
 
 def is_prose(run: str, option: str) -> bool:
     """Whether an option of a command is given prose."""
     return option in _TEXTS.get(run, _TEXTS.get(" ".join(run.split()[:2]), ()))
+
+
+def may_vary(run: str, option: str = "") -> bool:
+    """Whether what a command is given, or gives to an option, may be anything of its kind."""
+    return not (_FETCHES.fullmatch(run) or _GIVES_CODE.fullmatch(option))
+
+
+def steers(path: str) -> bool:
+    """Whether a file says what a tool runs, or what an agent is told, so that no rule for many files is for it."""
+    return _STEERS.search(path) is not None

@@ -1,7 +1,6 @@
 """The smallest policy that would have asked less, from what was recorded: from calls that ran, never refused ones."""
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -28,7 +27,8 @@ from hookline.sandbox.places import read_table
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
-_SECRET_NAME = re.compile(r"credential|secret|token|/\.env|\.(?:pem|key)$", re.IGNORECASE)
+_DATA = frozenset({".txt", ".log", ".md", ".json", ".jsonl", ".csv", ".tsv", ".out", ".err", ".xml", ".html", ".svg"})
+"""Endings of files that are read and not run."""
 _OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
 TWICE = 2
 MOST_EXACT = 20  # whole commands that one rule lists; a program with more is used in too many ways to be learned
@@ -155,10 +155,13 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
     kept: list[str] = []
     secrets = [absolute(place.partition("=")[0], "/", folders.home) for place in read_table("secrets")]
     small = (path for path, number in files.items() if number >= least and any(_parents(path, folders.home)))
-    known = [path for path in small if not _SECRET_NAME.search(path)]
+    known = [path for path in small if not grammar.SECRET_NAME.search(path)]
     for folder in sorted([*(folder for folder, paths in seen.items() if len(paths) >= least), *known], key=len):
         is_secret = any(inside(folder, place) or inside(place, folder) for place in secrets)
-        if not is_secret and not any(inside(folder, other) for other in kept):
+        is_kept = any(
+            inside(folder, other) and (other[-1] != "/" or folder.count("/") == other.count("/")) for other in kept
+        )
+        if not is_secret and not is_kept:
             kept.append(folder)
     return kept
 
@@ -170,7 +173,7 @@ def _write_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         targets = [each.target for each in part.redirects if each.writes and each.known]
         for path in (path for target in targets for path in _places(target, bases, folders)):
             folder, ending = _top(path, folders), Path(path).suffix
-            if folder and ending:
+            if folder and ending in _DATA and not grammar.steers(path):
                 counted[f"{folder}*{ending}" if folder.endswith("/") else f"{folder}/**/*{ending}"] += number
     return sorted(files for files, number in counted.items() if number >= least)
 
@@ -197,7 +200,8 @@ def _parents(path: str, home: str) -> Iterator[str]:
 
 def _shown(path: str, folders: WorkingFolders) -> str:
     if inside(path, folders.cwd):
-        return path[len(folders.cwd) + 1 :] or "."
+        relative = path[len(folders.cwd) :]
+        return f".{relative}" if relative[:2] in ("", "/", "/*") else relative[1:]
     return f"~{path[len(folders.home) :]}" if inside(path, folders.home) else path
 
 
@@ -216,7 +220,7 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         ):
             continue
         head = run_of(words, row[1], folders)
-        (heads[head] if head else wholes[part.name]).append(row)
+        (heads[grammar.family_of(head) or head] if head else wholes[part.name]).append(row)
     for run in [run for run in heads if run.count("/") > 1 and run.partition(" ")[2].startswith("./")]:
         heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder below the project
     for head, found in sorted(heads.items()):
@@ -242,22 +246,22 @@ def _exact(name: str, rows: Sequence[Row], folders: WorkingFolders, least: int) 
 
 def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFolders, least: int) -> CommandRule:
     """One rule for a program and subcommand: words that were seen twice, and kinds where `least` values differ."""
-    start = head.count(" ") + 1
-    flags = [text for row in rows for text in _flags(row[0], start)]
+    flags = [text for row in rows for text in _flags(row[0], len(grammar.head_of(row[0])))]
     counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
     paths: defaultdict[str, set[str]] = defaultdict(set)
     valued: set[str] = set()
     for part, bases, number, _ in rows:
-        for word in grammar.positions(part, start, flags):
+        for word in grammar.positions(part, len(grammar.head_of(part)), flags):
             is_path = grammar.kind_of(word.text) is grammar.PATH and word.text != os.devnull
-            for where in _places(word.text, bases, folders) if is_path else ():
+            varies = is_path and grammar.may_vary(head, word.option)
+            for where in _places(word.text, bases, folders) if varies else ():
                 paths[_top(where, folders)].add(where)
-            valued |= {f"{word.option} {grammar.PATH}"} if is_path and word.option else set()
+            valued |= {f"{word.option} {grammar.PATH}"} if varies and word.option else set()
             if not is_path or _inside(word.text, bases, folders):
                 counted[word.option][word.text] += number
     found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
     found = _widened(found, head, folders, least)
-    for words in counted.values():
+    for words in (words for option, words in counted.items() if grammar.may_vary(head, option)):
         for text in [text for text in words if grammar.kind_of(text) is grammar.PATH]:
             if _top(absolute(text, folders.cwd, folders.home), folders) in found:
                 del words[text]  # its folder says so already
@@ -288,7 +292,7 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
         yield f"{prefix}{grammar.TEXT}"
         return
     kinds: defaultdict[str | None, list[str]] = defaultdict(list)
-    for text in words:
+    for text in words.keys() - grammar.KINDS:
         kinds["option" if text.startswith("-") and not option else grammar.kind_of(text, head)].append(text)
     for kind, texts in kinds.items():
         if head in grammar.SCRIPTS and kind in (None, grammar.NAME):
@@ -297,11 +301,13 @@ def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[
         if kind == grammar.URL:
             origins: Counter[str] = Counter()
             for text in texts:
-                origins[grammar.origin_of(text)] += words[text]
+                origins[grammar.origin_of(text, option)] += words[text]
             yield from (origin for origin, number in origins.items() if number >= least)
             continue
-        varies = kind == grammar.ID or (kind == grammar.NAME and option and option not in _OUTPUT)
-        if kind in (grammar.NUMBER, grammar.SCRIPT) or (varies and len(texts) >= least):
+        is_named = (option and option not in _OUTPUT) or head.endswith(grammar.SHOWS)
+        varies = kind == grammar.ID or (kind == grammar.NAME and is_named)
+        may = grammar.may_vary(head, option if kind == grammar.NAME else "")
+        if may and (kind in (grammar.NUMBER, grammar.SCRIPT) or (varies and len(texts) >= least)):
             yield f"{prefix}{kind}"
             continue
         yield from (f"{prefix}{text}" for text in texts if words[text] >= TWICE)
@@ -337,8 +343,8 @@ def _flags(part: SimpleCommand, start: int) -> Iterator[str]:
 def _top(path: str, folders: WorkingFolders) -> str:
     """The folder that a path stands for: the first one below the project, or its parent elsewhere; none if hidden."""
     if inside(path, folders.cwd):
-        steps = path[len(folders.cwd) :].strip("/").split("/")
-        return f"{folders.cwd}/{steps[0]}" if len(steps) > 1 and not steps[0].startswith(".") else ""
+        first, _, rest = path[len(folders.cwd) :].strip("/").partition("/")
+        return "" if first[:1] in ("", ".") else f"{folders.cwd}/{first if rest else ''}"
     parent = path.rpartition("/")[0]
     if parent == _TEMPORARY:
         return f"{parent}/"
