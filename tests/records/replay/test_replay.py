@@ -257,6 +257,17 @@ def test_a_line_longer_than_its_range_is_read_once(tmp_path: Path, monkeypatch: 
     assert said(calls(path)) == [(2, "ls", "allow")]
 
 
+def test_a_file_that_is_cut_off_meanwhile_ends_there(tmp_path: Path) -> None:
+    """What is read next is there when it is read, or the file has no more."""
+    path = tmp_path / "t.jsonl"
+    path.write_text(f"{use('1', 'ls')}\n" * 20)
+    cut = pieces([path], 500)
+    next(cut)
+    path.write_bytes(b"")
+
+    assert list(cut) == []
+
+
 # -- replaying -------------------------------------------------------------------------------------------------------
 
 

@@ -89,8 +89,8 @@ class Piece(msgspec.Struct, frozen=True):
 def pieces(paths: Iterable[str | Path], size: int = CHUNK) -> Iterator[Piece]:
     """Files, and the `.jsonl` files in folders (rotated ones too), cut where lines end."""
     for path in record_files(paths):
-        start, before, length = 0, 0, path.stat().st_size
-        while size < length - start:
+        start = before = 0
+        while size < (length := path.stat().st_size) - start:
             with path.open("rb") as file:
                 file.seek(start)
                 lines = file.read(size).count(b"\n") + 1
