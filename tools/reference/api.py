@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.hooks.declare import Options
-from tools.reference.markdown import block, code, default, doc, kind, shown, table, types_of
+from tools.reference.markdown import block, code, default, doc, kind, parameters_of, shown, table, types_of
 from tools.reference.words import OPTIONS
 
 INTRO = """# Python
@@ -112,9 +112,10 @@ def _more(cls: type[Any]) -> str:
 
 def signature(name: str, call: Any, *, method: bool = False) -> str:
     """A signature as it would be written, one parameter a line when it is long."""
-    found = inspect.signature(call)
-    parameters = [one for index, one in enumerate(found.parameters.values()) if not (method and index == 0)]
-    result = found.return_annotation
+    found, written = inspect.signature(call), parameters_of(call)
+    parameters = [one.replace(annotation=written.get(one.name, one.annotation))
+                  for index, one in enumerate(found.parameters.values()) if not (method and index == 0)]  # fmt: skip
+    result = written.get("return", found.return_annotation)
     words = list(_parameters(parameters))
     returns = "" if result is inspect.Signature.empty else f" -> {_annotation(result)}"
     start = "async def " if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call) else "def "

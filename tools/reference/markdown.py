@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import textwrap
@@ -92,9 +93,30 @@ def types_of(cls: type[Any]) -> dict[str, str]:
     """The fields of a class and its bases, with their types as they are written."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        written = inspect.get_annotations(base).items()
-        found |= {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in written}
+        node = _source_of(base)
+        said = node.body if isinstance(node, ast.ClassDef) else []
+        found |= {one.target.id: ast.unparse(one.annotation).strip("\"'") for one in said
+                  if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}  # fmt: skip
     return found
+
+
+def parameters_of(call: Any) -> dict[str, str]:
+    """The types of a function's parameters, and of what it returns, as its source has them: an alias keeps its name."""
+    node = _source_of(inspect.unwrap(call))
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return {}
+    types = {one.arg: one.annotation for one in ast.walk(node.args) if isinstance(one, ast.arg)} | {
+        "return": node.returns
+    }
+    return {name: ast.unparse(said).strip("\"'") for name, said in types.items() if said is not None}
+
+
+def _source_of(thing: Any) -> ast.stmt | None:
+    try:
+        [node] = ast.parse(textwrap.dedent(inspect.getsource(thing))).body
+    except (OSError, TypeError, SyntaxError):  # made by a library, or of C
+        return None
+    return node
 
 
 def default(cls: type[msgspec.Struct], name: str) -> str:

@@ -127,7 +127,6 @@ class AgentBundle:
 
     @property
     def output_style(self) -> str:
-        """The `outputStyle` of the settings, by name."""
         stated = _settings(self.hooks).raw.get("outputStyle")
         return stated if isinstance(stated, str) and stated else "default"
 

@@ -56,7 +56,6 @@ class PendingCall:
 
     @property
     def tool(self) -> Tool | None:
-        """The tool it is about, also by its other name."""
         tools, name = self.conversation.tool_set, self.use.name
         return tools.get(name) or tools.get(ALIASES.get(name, ""))
 
@@ -66,7 +65,6 @@ class PendingCall:
         return await self.conversation.fire(kind, **about, **more)
 
     def refuse(self, why: str) -> None:
-        """Answer with why the call was not made."""
         self.result = failure(why)
 
     def deny(self, given: dict[str, Any], why: str, reason_type: str = "") -> None:

@@ -56,7 +56,6 @@ class FlagParser(argparse.ArgumentParser):
 
     @property
     def flags(self) -> dict[str, argparse.Action]:
-        """What each flag sets, also by its short name."""
         return self._option_string_actions
 
     def format_help(self) -> str:
@@ -360,7 +359,6 @@ class TimeKeeper:
         self._due.within(None if sys.stdin.isatty() else _LOADING)
 
     def watch(self, hooks: Hooks) -> Hooks:
-        """The hooks have been read; from now on each has its own time."""
         self._due.within(None)
         hooks.observe(self, inline=True)
         return hooks

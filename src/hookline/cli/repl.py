@@ -107,7 +107,6 @@ class LineEditor:
             _restore_terminal_at_exit()
 
     async def read(self, prompt: str) -> str | None:
-        """The next line, or None at the end of the input."""
         if self._readline is None:
             return await read_line(f"\n{prompt}")
         print(file=sys.stderr, flush=True)

@@ -118,14 +118,12 @@ class States:
         self.first: int = self._closed(1)
 
     def read(self, states: int, text: str) -> int:
-        """The states after a part of the text."""
         for char in text:
             moves, stays = self._letters.get(char) or self._accepting(char)
             states = self._closed((states & moves) << 1 | states & stays)
         return states
 
     def read_unknown(self, states: int) -> int:
-        """The states after a part that may be any text."""
         return (self.end << 1) - (states & -states) if states else 0
 
     def matches_path(self, path: str) -> bool:
@@ -148,7 +146,6 @@ class States:
         return found
 
     def _closed(self, states: int) -> int:
-        """With the states that nothing has to be read for."""
         while True:
             skipped = states & self._skips
             more = states | (states & self._stars) << 1 | skipped << 1 | skipped << 3

@@ -32,7 +32,6 @@ class PatchedFile(NamedTuple):
 
     @property
     def tool_input(self) -> dict[str, Any]:
-        """The input of that call."""
         if self.tool == "Write":
             return {"file_path": self.path, "content": self.added}
         return {"file_path": self.path, "old_string": self.removed, "new_string": self.added}

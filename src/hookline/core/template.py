@@ -179,7 +179,6 @@ class Template:
             os.kill(pid, _signal.SIGKILL)
 
     def say(self, *words: bytes) -> None:
-        """Tell the owner; one that has gone does not hear it."""
         try:
             self.requests.sendall(b" ".join(words) + b"\n")
         except OSError:
@@ -194,7 +193,6 @@ class Template:
         self.say(b"ready", b"\0".join(paths))
 
     def heard(self, kind: bytes, pid: int, data: bytes, fds: list[int]) -> None:
-        """A fork has sent a note."""
         if kind == TAKEN:
             self.waiting.discard(pid)
             self.lost = 0
@@ -202,7 +200,6 @@ class Template:
             self.running[pid] = self.taken(data, fds)
 
     def taken(self, data: bytes, fds: list[int]) -> Run:
-        """The spare has become a run."""
         return Run(data, fds)
 
     def ended(self, pid: int, run: Run, status: int) -> None:
@@ -229,7 +226,6 @@ class Template:
         return True
 
     def note(self, kind: bytes, data: bytes = b"", *fds: int) -> None:
-        """Tell the template."""
         send(self.to_template, kind + self.pid.to_bytes(4, "big") + data, fds)
 
     def next_request(self, size: int, most: int) -> tuple[bytes, list[int]]:

@@ -143,7 +143,6 @@ def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
 
 
 def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:
-    """A hook on every gate that can be denied."""
     gates = tuple(row.cls for row in CATALOG.values() if row.gate and "deny" in row.decisions)
 
     async def run(event: Event) -> Reply:

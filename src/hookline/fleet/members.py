@@ -71,7 +71,6 @@ class MachineKey(SigningKey):
 
     @property
     def seed(self) -> str:
-        """The private half: `SU…`."""
         first = _SEED | (_USER >> 5)
         second = (_USER & 31) << 3
         return _encode(bytes([first, second]) + bytes(self._key))

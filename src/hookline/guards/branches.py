@@ -48,7 +48,6 @@ class _Push(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The command as a reason names it."""
         return self.part.text[:200]
 
 
@@ -126,7 +125,6 @@ def _guard(
 
 
 def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Finding]:
-    """What is wrong with the pushes of a line."""
     parsed = parse_line(line)
     if parsed.undecidable and "push" in line:
         yield f"what `{line[:200]}` pushes cannot be told: {parsed.undecidable[0]}", False

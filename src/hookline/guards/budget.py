@@ -132,7 +132,6 @@ class BudgetStore:
             write_at(fd, msgspec.json.encode(account), 0)
 
     def forget(self, session: str) -> None:
-        """The session is over."""
         with self._lock:
             self._accounts.pop(session, None)
         if self._folder is not None:

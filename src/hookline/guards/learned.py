@@ -54,7 +54,6 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     last: str = ""
 
     def covers(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
-        """Whether every word of a command is one that the rule names."""
         if part.stdin is not None or not part.words or not self._is_for(part.words[0]):
             return False
         if self.exact:
@@ -121,7 +120,6 @@ class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     last: str = ""
 
     def covers(self, given: Mapping[str, Any], folders: WorkingFolders) -> bool:
-        """Whether a call of the tool is one that the rule names."""
         field = ARGUMENTS.get(canonical(self.tool))
         value = given.get(field.name) if field else None
         if self.folders:

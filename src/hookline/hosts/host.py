@@ -326,7 +326,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return tuple(mcp_name(between.join(parts[:cut]), between.join(parts[cut:])) for cut in cuts)
 
     def ours(self, theirs: str) -> str | None:
-        """Our name for one of the host's events."""
         return self.events.get(theirs) or self.aliases.get(theirs)
 
 

@@ -65,7 +65,6 @@ class ForkServer:
 
     @property
     def fresh(self) -> bool:
-        """Whether every file that it was made from is as it was."""
         return self.stamps is not None and self.stamps.fresh()
 
     def send(self, data: bytes, fds: Sequence[int]) -> None:
@@ -104,7 +103,6 @@ class ForkServer:
                 self.sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Take what it has said, and hear no more of it."""
         if self.sock.fileno() < 0:
             return
         if not self.loop.is_closed():

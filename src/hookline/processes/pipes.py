@@ -136,7 +136,6 @@ class ProgramOutput:
         self._loop = asyncio.get_running_loop()
 
     def listen(self, *fds: int) -> None:
-        """Have the loop tell of these streams, or of all."""
         for fd in fds or tuple(self.open):
             self._loop.add_reader(fd, self.read, fd)
 
@@ -159,7 +158,6 @@ class ProgramOutput:
                 return
 
     def _keep(self, fd: int, data: bytes) -> bool:
-        """Whether it was not too much."""
         kept = data[: self.room]
         self.room -= len(kept)
         self.kept[fd] += kept

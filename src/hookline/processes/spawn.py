@@ -49,7 +49,6 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     marker: str = ""
 
     def environ(self) -> dict[str, str]:
-        """The whole environment, as the program sees it."""
         env = dict(os.environ if self.env is None else self.env)
         return {**env, MARKER: self.marker} if self.marker else env
 

@@ -136,7 +136,6 @@ class Watched:
         return self._heard[-1] if self._heard[-2:-1] == _DONE else None
 
     def say(self, line: bytes) -> None:
-        """Send a line; a child that is dead does not hear it."""
         with suppress(BrokenPipeError):
             if self._source >= 0:
                 _write(self._source, line + b"\n")
@@ -145,7 +144,6 @@ class Watched:
         self._source = drop(self._source)
 
     def next_line(self) -> bytes | None:
-        """The next answer, or none if the child ended."""
         while b"\n" not in self._heard:
             if not self.hear(None):
                 break
@@ -157,7 +155,6 @@ class Watched:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What to wait for to hear from it."""
         return tuple(fd for fd in (self._answers, self._errors, self._life) if fd >= 0)
 
     def hear(self, ready: Iterable[int] | None) -> bool:
@@ -200,7 +197,6 @@ class Watched:
         return self._status is not None
 
     def _take(self, fd: int) -> bool:
-        """Read once; whether there was something."""
         if fd not in (self._answers, self._errors):
             return False
         data = os.read(fd, _CHUNK)
@@ -227,7 +223,6 @@ class Watched:
         return self._ended
 
     def forget(self) -> None:
-        """Let it go on by itself."""
         drop(*self.descriptors, self._lifeline)
         self.hang_up()
         self._answers = self._errors = self._life = self._lifeline = -1

@@ -119,7 +119,6 @@ class ThreadedCall:
         self._context = contextvars.copy_context()
 
     def run(self) -> None:
-        """Call the function and carry its result home; on a thread."""
         try:
             result, error = self._context.run(self._function), None
         except BaseException as raised:  # noqa: BLE001 - carried to the caller

@@ -50,12 +50,10 @@ class Start:
         return self.environ
 
     def as_program(self, given: str, path: str, argv: list[str]) -> Start:
-        """The same start, of another program in its place."""
         return Start(given, path, argv, self.cwd, self.thread, variables=self.variables)
 
     @property
     def line(self) -> str:
-        """The command as a person would write it."""
         words = [self.argv[0] if self.argv else self.given, *self.argv[1:]]
         text = " ".join(quoted(word) for word in words)
         return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

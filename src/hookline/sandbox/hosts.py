@@ -71,7 +71,6 @@ class Hosts:
                 self.addresses.setdefault(name.lower().rstrip("."), []).append(address)
 
     def ports(self, name: str) -> frozenset[int]:
-        """The ports of a name that may be reached."""
         return frozenset().union(*(ports for rule, ports in self._rules if fits(rule, name)))
 
     def names_at(self, address: str, port: int) -> list[str]:

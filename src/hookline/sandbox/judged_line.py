@@ -229,7 +229,6 @@ class Syscall:
         return kernel.still_waiting(self.listener, self.ident)
 
     def answer(self, error: int | None) -> None:
-        """Let it go on, or answer it: 0 where it was made, or an error."""
         kernel.respond(self.listener, self.ident, error)
 
     def answer_later(self, deed: Callable[[], int | None], *fds: int) -> None:
@@ -290,7 +289,6 @@ class Callers:
         self._umask = -1
 
     def forget(self) -> None:
-        """Rights or umask of a thread change."""
         self._known.clear()
 
     def act(self, thread: int, deed: Callable[[], Result]) -> Result:
@@ -375,7 +373,6 @@ class SocketCopy:
 
     @property
     def blocking(self) -> bool:
-        """Whether the caller waits for its calls."""
         return not self._flags & os.O_NONBLOCK
 
     def connect(self, address: bytes) -> int:

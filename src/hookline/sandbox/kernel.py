@@ -385,7 +385,6 @@ class Memory:
         self._ranges = (byref(self._local), c_ulong(1), byref(self._remote), c_ulong(1), c_ulong(0))
 
     def read(self, thread: int, address: int, length: int) -> bytes:
-        """Bytes that lie within one page."""
         self._local.length = self._remote.length = length
         self._remote.base = address
         got = _syscall(self._number, thread, *self._ranges)
@@ -394,7 +393,6 @@ class Memory:
         return self._buffer.raw[:got]
 
     def block(self, thread: int, address: int, length: int) -> bytes:
-        """Bytes that may lie across pages."""
         parts: list[bytes] = []
         while length > 0:
             part = self.read(thread, address, min(length, _PAGE - address % _PAGE))
@@ -408,7 +406,6 @@ class Memory:
         call("process_vm_writev", thread, byref(ours), 1, byref(theirs), 1, 0)
 
     def text(self, thread: int, address: int) -> bytes:
-        """A text that ends with a zero byte."""
         parts: list[bytes] = []
         size = 0
         while size < _MOST_BYTES:

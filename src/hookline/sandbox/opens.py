@@ -171,7 +171,6 @@ class OpenCalls(WriteJudge):
             os.close(fd)
 
     def _note(self, place: NamedPlace, flags: int, fd: int) -> None:
-        """Note what was opened, and refuse what is hidden."""
         if flags & syscalls.O_WRITES:
             if not place.path.startswith("/dev/"):
                 self._line.saw("written", place.path)

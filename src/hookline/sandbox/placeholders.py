@@ -139,7 +139,6 @@ class Authority:
         return _sequence(body, algorithm, _der(_BITS, b"\0", self._key.sign(body)))
 
     def context(self, host: str) -> SSLContext:
-        """The server's side of TLS for a host."""
         if host not in self._contexts:
             import ssl  # only the broker needs it, and not before a first connection
 

@@ -235,7 +235,6 @@ class Snapshot:
         self._before = _entries(self._places)
 
     def put_back(self) -> list[str]:
-        """Make everything as it was; the paths that were not."""
         after = _entries(self._places)
         changed = sorted(path for path in self._before | after if self._before.get(path) != after.get(path))
         for path in changed:

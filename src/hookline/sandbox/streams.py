@@ -31,7 +31,6 @@ class Stream:
         sock.setblocking(False)
 
     async def recv(self, seconds: float | None = None) -> bytes:
-        """The next bytes; none at the end."""
         data, self.data = self.data, b""
         return data or await self._read(seconds)
 
@@ -60,7 +59,6 @@ class Stream:
         return head
 
     async def line(self) -> bytes:
-        """Take one line, with its end."""
         while b"\r\n" not in self.data:
             if len(self.data) > _MOST_HEAD or self.over:
                 raise RefusedConnection("a line of a request has no end")

@@ -108,7 +108,6 @@ class WarmStarter:
         self._channel, self._owner = ours, os.getpid()
 
     def close(self) -> None:
-        """Let go of the process; lines that it has started go on."""
         if self._channel is not None:
             self._channel.close()
         if self.process is not None and self._owner == os.getpid():

@@ -45,7 +45,6 @@ def check(loaded: LoadedSettings) -> list[Problem]:
 
 
 def _where(problem: Problem) -> tuple[str, str]:
-    """The file that a problem is in, and the key there."""
     label, _, path = problem.where.partition(": ")
     return label, path.partition(" ")[0]
 

@@ -79,7 +79,6 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     broken: bool = False
 
     def problem(self, key: str, message: str, severity: Severity = "error") -> Problem:
-        """What is wrong with a key of it."""
         return Problem(f"{self.source.label}: {key}", message, severity)
 
 

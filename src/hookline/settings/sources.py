@@ -53,7 +53,6 @@ class SettingsSource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plugin_root(self) -> str | None:
-        """The plugin's folder, for hooks that come with one."""
         return self.root if self.plugin else None
 
 

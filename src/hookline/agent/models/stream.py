@@ -47,7 +47,6 @@ class StreamedAnswer:
         self._complete = False
 
     def events(self, sent: dict[str, Any]) -> Iterable[dict[str, Any]]:
-        """What the server sent, as events."""
         return (sent,)
 
     def last_events(self) -> Iterable[dict[str, Any]]:

@@ -107,7 +107,6 @@ class Inbox:
         return found
 
     async def wait(self) -> None:
-        """Return once something waits."""
         while not self._prompts:
             self._came.clear()
             await self._came.wait()
@@ -340,7 +339,6 @@ class Conversation:
         self.remind(self.context_of(verdict))
 
     def deliver(self) -> None:
-        """Put what waits into the conversation."""
         reminders, self.waiting = self.waiting, []
         for reminder in reminders:
             self.add(reminder)

@@ -353,7 +353,6 @@ def _prompts(given: Any) -> tuple[str, ...]:
 
 
 def _permission(answer: Any) -> Reply:
-    """The host's answer to `can_use_tool`."""
     if not isinstance(answer, dict) or answer.get("behavior") not in ("allow", "deny"):
         return deny("the host's answer makes no sense")
     if answer["behavior"] == "deny":

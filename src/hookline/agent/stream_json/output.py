@@ -44,7 +44,6 @@ class StreamOutput:
         self.say("system", subtype=subtype, **fields)
 
     def inform(self, text: str, level: str = "notice", **fields: Any) -> None:
-        """Something the user should read."""
         self.system("informational", content=text, level=level, **fields)
 
     def assistant(

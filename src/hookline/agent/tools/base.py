@@ -59,7 +59,6 @@ class TaskList:
         return self._tasks.get(id)
 
     def remove(self, id: str) -> None:
-        """Forget a task and every link to it."""
         self._tasks.pop(id, None)
         for task in self.all():
             blocks, blocked_by = (tuple(one for one in ids if one != id) for ids in (task.blocks, task.blocked_by))
@@ -206,11 +205,9 @@ class ToolHost:
         """Why hooks refuse that a task is created, or completed."""
 
     async def spawn_agent(self, given: dict[str, Any], tool_use_id: str) -> ToolResult:
-        """Let a subagent work on something."""
         return failure("subagents are not available here")
 
     async def run_skill(self, name: str, arguments: str) -> ToolResult:
-        """Load a skill into the conversation."""
         return failure("skills are not available here")
 
     async def elicit(self, server: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -244,7 +244,6 @@ class McpTool(Tool):
         return self._schema
 
     def validate(self, given: Any) -> dict[str, Any]:
-        """An object; whether it fits is for the server to say."""
         check_object(self.name, given)
         return dict(given)
 

@@ -55,7 +55,6 @@ class AnswerOptions(NamedTuple):
 
     @property
     def source(self) -> HookSource:
-        """Where the hooks come from."""
         from hookline.hosts.install.entries import HookSource
 
         return HookSource(self.hooks, self.settings, self.audit)

@@ -48,7 +48,6 @@ class EarlyAnswer(msgspec.Struct):
     answer: Any
 
     def take(self) -> Any:
-        """The answer, which the stepper does not keep."""
         answer, self.answer = self.answer, None
         return answer
 

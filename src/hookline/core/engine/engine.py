@@ -106,7 +106,6 @@ class Engine:
         self._forget()
 
     def fire(self, event: AnyEvent, deadline: float | None = None, only: str | None = None) -> Firing:
-        """Send an event through the hooks it concerns."""
         if self._refresh is not None:
             self._refresh()
         return self._fire(event, deadline, only)
@@ -154,7 +153,6 @@ class Engine:
         return approval.reply
 
     def applies_to(self, hook: Hook, event: Event) -> bool:
-        """Whether `hook` would be asked about `event`."""
         return applies_to(hook, event, self.registry.index)
 
     async def end_background(self, limit: float = 0.0) -> list[Outcome]:

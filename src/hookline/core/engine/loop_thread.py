@@ -97,12 +97,10 @@ class _Call:
         self._ended.acquire()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin, in the thread that runs the loop."""
         self.task = loop.create_task(self.work)
         self.task.add_done_callback(self.end)
 
     def end(self, task: asyncio.Task[Any]) -> None:
-        """Wake the caller."""
         self._ended.release()
 
     def wait(self) -> None:

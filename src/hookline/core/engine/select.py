@@ -136,7 +136,6 @@ class Registry:
         return current
 
     def only(self, name: str) -> HookIndex:
-        """A picture of a single hook."""
         hooks = self.index.hooks
         named = [hook for hook in hooks if hook.name == name]
         if not named:

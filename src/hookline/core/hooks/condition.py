@@ -106,7 +106,6 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def bare(self) -> bool:
-        """Whether the rule is about every call of its tool."""
         return self.pattern is None or self.pattern == _STAR
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> bool:
@@ -183,11 +182,9 @@ class AnyRule(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The rules as one text."""
         return " | ".join(rule.text for rule in self.rules)
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> bool:
-        """Whether one of the rules does."""
         return any(rule.matches(tool_name, tool_input, place) for rule in self.rules)
 
 

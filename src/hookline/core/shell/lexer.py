@@ -161,7 +161,6 @@ class Word(NamedTuple):
 
     @property
     def globs(self) -> bool:
-        """Whether the shell replaces it by the names of files."""
         return is_pattern(self.text)
 
 
@@ -200,7 +199,6 @@ class WordReader(ABC):
             self.found.undecidable[f"`{name}=…` changes what later commands run"] = None
 
     def evaluates(self, reason: str) -> None:
-        """Note that a text is read as an expression."""
         self.found.evaluates[reason] = None
 
     @abstractmethod

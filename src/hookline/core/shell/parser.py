@@ -59,7 +59,6 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been read yet."""
         return not (self.words or self.assignments or self.redirects)
 
 
@@ -79,7 +78,6 @@ class Parser(WordReader):
         self.waiting: list[Draft] = []
 
     def read(self) -> None:
-        """Read the whole line."""
         if _PLAIN_LINE.fullmatch(self.source) and self.source.partition(" ")[0] not in KEYWORDS:
             self._add_plain()
             return
@@ -99,7 +97,6 @@ class Parser(WordReader):
         self.add(command, None)
 
     def new_scope(self) -> tuple[int, ...]:
-        """A scope inside this one, for a subshell or another process."""
         self.found.scopes.append(len(self.found.scopes))
         return (*self.scope, len(self.found.scopes))
 
@@ -135,7 +132,6 @@ class Parser(WordReader):
             self.found.undecidable["a subscript in a text may run a command when it is read as a number"] = None
 
     def add(self, command: SimpleCommand, stdin: str | None) -> None:
-        """List a command and whatever it runs in turn."""
         if len(self.found.commands) >= _MOST_COMMANDS:
             raise Undecidable("the line holds too many commands")
         place = len(self.found.commands)
@@ -251,7 +247,6 @@ class Parser(WordReader):
             before = sign if draft is not None or sign else before
 
     def space(self) -> None:
-        """Skip blanks and a comment."""
         self.skip(_SPACE)
 
     def command(self) -> Draft | None:
@@ -287,7 +282,6 @@ class Parser(WordReader):
         self._after_compound()
 
     def closed_by(self, closing: str) -> None:
-        """Read a list and the `)` that closes it."""
         self.deeper()
         scope, self.scope = self.scope, self.new_scope()
         self.list_until(closing)

@@ -26,7 +26,6 @@ class Redirect(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether it may write to a file."""
         if self.op not in WRITING_REDIRECTS or self.target in _HARMLESS_TARGETS:
             return False
         return self.op != ">&" or not self.target.isdigit()
@@ -52,7 +51,6 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dynamic(self) -> bool:
-        """Whether some word depends on an expansion."""
         return bool(self.unknown)
 
     @property
@@ -134,7 +132,6 @@ class Invocation(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The words after the name."""
         return [word for word, _ in self.words[1:]]
 
 
@@ -159,7 +156,6 @@ class Arguments(NamedTuple):
     values: list[str]
 
     def has(self, pattern: str) -> bool:
-        """Whether an option looks like this."""
         return any(re.fullmatch(pattern, option) for option in self.options)
 
 

@@ -156,7 +156,6 @@ def reply_object(reply: Reply, event: Event | str) -> dict[str, Any]:
 
 @cache
 def _words(event_name: str) -> Mapping[str, str]:
-    """What the event calls the reply's fields."""
     return MappingProxyType({FIELD_NAMES.get(field, field): field for field in fields_of(event_name)})
 
 

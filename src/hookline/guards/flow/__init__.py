@@ -133,7 +133,6 @@ class FlowHooks:
 
     @hook(PreToolUse, name="flow.judge", priority=80)
     def judge(self, event: PreToolUse) -> Reply | None:
-        """Ask, deny, or let pass."""
         with self._lock:
             judge = FlowJudge(self.config, self._store(event.session_id))
             found = judge.judge(event.tool_name, thaw(event.tool_input))

@@ -92,7 +92,6 @@ class CodeFlow:
         return tool in _WRITERS or (_SHELLS.search(tool) is not None and bool(_lines(tool, arguments)))
 
     def findings(self, tool: str, arguments: Mapping[str, Any]) -> Iterator[FlowFinding]:
-        """What speaks against a call."""
         lines, everything = _lines(tool, arguments), "\n".join(flat(arguments))
         paths = [path for _, path in paths_in(dict(arguments))]
         for line in lines:

@@ -32,7 +32,6 @@ class CallArgument(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The value as a reason names it."""
         return f"`{one_line(self.value, 100)}` ({self.name})"
 
 

@@ -185,7 +185,6 @@ class FlowStore:
             self._asked[row.call] = row.keys
 
     def seen(self, value: str) -> list[ReadText]:
-        """The texts in which a value stands."""
         key = key_of(value)
         if key not in self._seen:
             is_name, needle = kind_of(value) == "name", fold(value)
@@ -196,15 +195,12 @@ class FlowStore:
         return self._seen[key]
 
     def names(self, value: str) -> bool:
-        """Whether the user named exactly this value."""
         return names(self.prompt, self.folded_prompt, value)
 
     def says(self, word: str) -> bool:
-        """Whether the user said a word."""
         return contains(self.folded_prompt, fold(word)) >= 0
 
     def has_outside(self) -> bool:
-        """Whether a text from outside the project was read."""
         return any(text.origin in ("outside", "record") for text in self.texts)
 
     def text_with(self, value: str, *, outside: bool = False) -> ReadText | None:

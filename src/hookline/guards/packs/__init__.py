@@ -44,7 +44,6 @@ class PackRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guard: str = ""
 
     def with_list(self, given: list[str]) -> "PackRule":
-        """The rule with another list in the place of its own."""
         own = [name for name in ("branches", "block", "write", "read") if getattr(self, name)]
         if not own:
             raise HookError("has no list; write `true` or `false`")

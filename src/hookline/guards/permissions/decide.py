@@ -54,13 +54,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> str | None:
-        """The shell line, if the call is one."""
         line = self.argument("command")
         return None if line is None else str(line)
 
     @property
     def path(self) -> str | None:
-        """The absolute path that the call names, if it names one."""
         value = self.argument("path", "folder")
         return absolute(value, self.place.cwd, self.place.home) if isinstance(value, str) and value else None
 

@@ -259,11 +259,9 @@ class GitConfig:
             self._read(file)
 
     def get(self, name: str) -> str | None:
-        """The last value of a setting, which is the one that counts."""
         return next(reversed(self.all(name)), None)
 
     def all(self, name: str) -> list[str]:
-        """Every value of a setting that may have several."""
         return [value for key, value in self.values if key == name]
 
     def _read(self, file: Path) -> None:

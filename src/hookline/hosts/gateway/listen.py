@@ -124,7 +124,6 @@ class ClientSession:
             await self.leave(exchange)
 
     async def stream_unasked(self) -> AsyncIterator[bytes]:
-        """What belongs to no exchange."""
         yield b": open\n\n"
         while True:
             yield _event(await self.unasked.get())

@@ -174,7 +174,6 @@ class Pins:
         return tool.get(field) if isinstance(tool, dict) else None
 
     def digest(self, name: str) -> str:
-        """The digest of a tool's definition."""
         return digest(self._seen[name]) if name in self._seen else ""
 
     def refuse(self, name: str) -> None:
@@ -211,7 +210,6 @@ class OwnRequests:
             self._waiting.pop(key, None)
 
     def take(self, key: Id | None, message: Message) -> bool:
-        """Whether this answers one of ours."""
         waiting = self._waiting.get(key) if key is not None else None
         if waiting is not None and not waiting.done():
             waiting.set_result(message)

@@ -33,7 +33,6 @@ class HookHashes(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """The host's file that they are in."""
         return config_path(self.host, "user").with_name(self.trust.file)
 
     def of(self, hooks_file: Path, text: str) -> dict[str, str]:

@@ -45,7 +45,6 @@ class HookSource(NamedTuple):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """As the command line says it."""
         return tuple(word for name, value in self._asdict().items() if value for word in (f"--{name}", value))
 
     def shared(self, project: Path) -> HookSource | None:

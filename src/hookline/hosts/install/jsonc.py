@@ -203,6 +203,5 @@ def _indent(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """What the file indents with."""
     found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
     return found[1] if found else "  "

@@ -114,7 +114,6 @@ class HostRow(NamedTuple):
 
     @property
     def proven(self) -> bool:
-        """Whether the version that is here was proven."""
         return self.proof is not None and self.proof.holds and self.proof.version == self.version
 
     def to_dict(self) -> dict[str, Any]:

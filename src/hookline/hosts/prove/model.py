@@ -133,17 +133,14 @@ class ScriptedModel:
         return bool(self._prompt) and self._prompt not in text and SUBTASK in text
 
     def read(self, text: str) -> bool:
-        """Whether some text reached the model."""
         return any(text in json.dumps(body, ensure_ascii=False) for body in self.requests)
 
     @property
     def turns_asked(self) -> int:
-        """How many requests offered tools."""
         return sum(1 for body in self.requests if any(offered_tools(body)))
 
     @property
     def tools(self) -> frozenset[str]:
-        """The names of all tools that were offered."""
         return frozenset(name for body in self.requests for name in offered_tools(body))
 
 

@@ -54,7 +54,6 @@ class ProofResult(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether everything that is configured is enforced."""
         return bool(self.findings) and all(finding.good for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -213,7 +212,6 @@ class Trial:
         return self.place.home / "hookline-proof.jsonl"
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that was tried."""
         self._notes.write_bytes(canary.HEADER)
         ours = {self.host.ours(event) for found in self.events.values() for event in found}
         kinds = ["allow", "deny", "hang", "crash", "exit"] if "PreToolUse" in ours else ["allow"]
@@ -271,7 +269,6 @@ class Trial:
                     yield Finding(what, "not tried", "nothing in a proof causes it")
 
     def _call(self, kind: str, done: ProgramRun, notes: list[dict[str, Any]]) -> Finding:
-        """What came of one canary."""
         what, folder = _WORDS[kind], self.place.project
         if not any(note.get("canary") == kind for note in notes):
             if canary.ran(kind, folder):

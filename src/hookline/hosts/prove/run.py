@@ -190,8 +190,6 @@ def _governs(store: TrustedFolders, home: Path, project: Path) -> Any:
 
 
 def _say(store: TrustedFolders, home: Path, folder: Path, value: Any) -> None:
-    """Write what holds for a folder."""
-
     def edited(text: str) -> str:
         if store.form == "table":
             name, key = store.names

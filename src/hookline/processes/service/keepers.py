@@ -192,7 +192,6 @@ class InboxKeeper(KeptProcess):
 
     @property
     def running(self) -> bool:
-        """Whether it has something to do: it ends when it has not."""
         return self.process is not None and self.process.poll() is None
 
     async def run(self) -> None:

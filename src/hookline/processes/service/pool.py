@@ -111,7 +111,6 @@ class WorkerHandle(ForkServer):
         super().__init__(argv, env)
 
     def hand(self, number: int, connection: socket.socket, route: Route) -> bool:
-        """Give it a connection; whether it could take one."""
         if self.retired or len(self.running) >= MOST_RUNNING:
             return False
         try:

@@ -170,12 +170,10 @@ class Questions:
         return ""
 
     def token(self, one: AskedQuestion, person: str) -> str:
-        """What shows that a link was sent to this person, for this question."""
         content = msgspec.json.encode([one.id, one.call.identity, person, one.until])
         return hmac.digest(self._key, content, "sha256").hex()[:40]
 
     def check(self, id: str, person: str, token: str) -> AskedQuestion | None:
-        """The question of a link, if its token is the person's."""
         one = self.get(id)
         expected = self.token(one or AskedQuestion(id=id, call=AskedCall(event="")), person)
         return one if hmac.compare_digest(token.encode(), expected.encode()) and one is not None else None

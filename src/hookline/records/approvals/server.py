@@ -122,7 +122,6 @@ class InboxServer:
         self._actions = {"ask": self._ask, "list": self._list, "decide": self._decide, "alert": self._alert}
 
     async def run(self, listener: socket.socket, ended: asyncio.Event) -> None:
-        """Serve until `ended`, or until there was nothing to do for long."""
         listener.settimeout(0.0)
         taking = self._start(self._accept(listener))
         await self.people.site.listen(self.people.settings())

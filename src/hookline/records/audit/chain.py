@@ -157,7 +157,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last(self) -> Link:
-        """The last line whose writing was acknowledged."""
         return Link(self.seq, self.hash)
 
     @property
@@ -186,7 +185,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         write_at(fd, msgspec.json.encode(signed).ljust(_HEAD_BYTES) + b"\n", 0)
 
     def key_problem(self, key: bytes | None) -> str | None:
-        """What is wrong with the key, or with the head that it should have signed."""
         if self.keyed and key is None:
             return "the log was written with a key; give it"
         if not self.keyed and key is not None:

@@ -119,7 +119,6 @@ class LogReader:
     def batches(
         self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None
     ) -> Iterator[LogBatch]:
-        """Everything behind a place that is there now."""
         while (batch := self.read(after, most_bytes=most_bytes, most_lines=most_lines)).data:
             yield batch
             after = batch.cursor

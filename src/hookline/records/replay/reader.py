@@ -134,7 +134,6 @@ class Range:
             yield from self._rest(file)
 
     def _read(self, number: int, line: bytes) -> Sequence[RecordedCall]:
-        """The calls that this line completes."""
         is_heard = self._heard and b'"user"' in line
         if not is_heard and not any(mark in line for mark in (b'"tool_use"', b'"tool_result"', b'"decision":')):
             return ()

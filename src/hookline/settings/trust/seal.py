@@ -47,7 +47,6 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def python(self) -> bool:
-        """Whether Python code is among the files."""
         return bool(self.listings)
 
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
@@ -174,7 +173,6 @@ def _memory_file(path: Path, hashes: tuple[tuple[str, str], ...], owner: int) ->
 
 @lru_cache(256)
 def _words(command: str, args: tuple[str, ...] | None, plugin: str, project: str) -> tuple[str, ...] | None:
-    """The words of a command that is one program with plain arguments."""
     if args is not None:
         values = {"CLAUDE_PROJECT_DIR": project, "CLAUDE_PLUGIN_ROOT": plugin}
         words = tuple(fill(word, values.get) for word in (command, *args))

@@ -158,12 +158,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing is new and nothing has changed."""
         return not self.changes
 
     @property
     def untrusted(self) -> tuple[Item, ...]:
-        """The items that need a look."""
         paths = {change.item.path for change in self.changes}
         return tuple(item for item in self.items if item.path in paths)
 
