@@ -174,7 +174,7 @@ class ConfinedLine:
         self.shown: dict[str, str] = {}
         self.command: CommandProcess | None = None
         self.later: Callable[[], None] = lambda: None
-        """What can wait until the command has started; done before the launcher is told of its end."""
+        """What can wait until the command starts; at the latest, done before the launcher is told of its end."""
         self.confined: tuple[object, ...] = ()
         """The facts that the rules depend on to which this process is held already."""
         self.hidden: places.HiddenPlaces = hidden or places.hidden_places(policy, variables)

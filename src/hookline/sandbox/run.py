@@ -226,6 +226,8 @@ class _Watch:
                 if not (self._settled or self._supervisor.starts_command(notice)):
                     self._settle(kept)
                 self._supervisor.answer(listener, notice)
+                if not self._settled:
+                    self._later()  # while the command starts
             return True
         self._reap()
         return not what & select.POLLHUP

@@ -15,7 +15,6 @@ import os
 import struct
 from _ctypes import addressof
 from contextlib import suppress
-from functools import partial
 
 from hookline.core import template
 from hookline.sandbox import confined_line, kernel, main, run, signals, supervisor, syscalls
@@ -196,11 +195,17 @@ class _WaitingCrew:
                 self._crews.note_line(line)
                 template.send(self._to_launcher, _OTHER, [status, kernel.memory_file(request), *targets])
                 os._exit(0)
-        template.send(self._to_launcher, _WATCHED if state else b".", [status, 2])
+
+        def tell_others() -> None:
+            if self._to_launcher.fileno() >= 0:  # else they were told
+                template.send(self._to_launcher, _WATCHED if state else b".", [status, 2])
+                self._to_launcher.close()
+                self._crews.note_line(line)
+
         if line is None:
-            self._crews.note_line(None)
+            tell_others()
             return main.complain(problem)
-        line.later = partial(self._crews.note_line, line)
+        line.later = tell_others
         gc.enable()
         return line
 
