@@ -606,6 +606,23 @@ DOUBTED_COMMANDS = [
 """Lines of which reading alone cannot say that they do no such thing."""
 
 OUTSIDE_LINES = [
+    "mknod ../y p",
+    "tar --create --file=../y x",
+    "tar -cf../y x",
+    "cpio -idD .. < x",
+    "sftp h:x ../y",
+    "cmake -B ../y",
+    "cmake --build ../y",
+    "uv venv ../y",
+    "sqlite3 ../y 'create table x(a)'",
+    "sqlite3 ../y 'select 1; drop table x'",
+    "find . -exec touch ../{} \\;",
+    "find a -exec cp x /{} +",
+    "black ../y",
+    "prettier --write ../y",
+    "gofmt -w x ../y",
+    "eslint --fix ../y",
+    "yq -i . ../y",
     "apply_patch <<'E'\n*** Begin Patch\n\t*** Add File: ../x\n+x\n*** End Patch\nE",
     "cd / && 'apply_patch' >/dev/null 0<<'E'\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nE",
     "apply_patch '*** Begin Patch\n*** Add File:/etc/x\n+x\n*** End Patch'",

@@ -187,6 +187,22 @@ COMMANDS = [
 ]
 
 LINES = [
+    "tar --list --file=../x.tar",
+    "tar -tf../x.tar",
+    "tar --create --file x.tar a",
+    "cpio -idv < ../x",
+    "cmake -S .. -B build",
+    "cmake ..",
+    "uv venv && uv run pytest",
+    "sqlite3 ../x.db 'select 1'",
+    "sqlite3 -readonly ../x.db '.dump'",
+    "find a -exec cp {} {}.bak \\;",
+    "black --check ../y",
+    "black . && isort .",
+    "prettier --check ../y",
+    "eslint ../y",
+    "gofmt -w a.go",
+    "yq .a ../a.yml",
     "echo x > out.txt",
     "echo x >> a/out.txt",
     "echo x > ./a/../out.txt",

@@ -134,13 +134,12 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
         moved = moved and part.after == "&&"
         if part.name.startswith("git-"):
             part = msgspec.structs.replace(part, name="git", words=("git", part.name[4:], *part.words[1:]))  # noqa: PLW2901 - one command, as git itself reads it
-        if part.name != "git":
+        if part.name not in ("git", "hub"):  # which hands on what it does not know
             continue
         command, words, folder = _subcommand(part)
-        if command in _MOVES:
-            named, creates = _checked_out(command, words)
-            branches += named
-            moved = creates or command == "switch"
+        if (switched := _checked_out(command, words)) is not None:
+            branches += switched[0]
+            moved = switched[1]
             continue
         configures = configures or _changes_settings(command, words)
         for base in bases or [""]:
@@ -157,16 +156,25 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
                 yield from _unsure(push)
 
 
-def _checked_out(command: str, words: Sequence[str]) -> tuple[list[str], bool]:
+def _checked_out(command: str | None, words: Sequence[str]) -> tuple[list[str], bool] | None:
     """The branch that git is told to check out, empty if it is one of before; and whether it can be nothing else."""
+    if command not in _MOVES:
+        renamed = _renamed(command, words)
+        return ([renamed], True) if renamed else None
     named = [word for word in words if word == "-" or not word.startswith("-")]
     files = command == "checkout" and "--" in words[:-1]  # `git checkout main --` names a branch, `-- main` a file
     if not named or files:
-        return [], False
+        return [], command == "switch"
     creates = any(re.match(r"-[a-z]*[bBcC]|--orphan|--(?:force-)?create", word) for word in words)
     tracks = not creates and any(re.match(r"-[a-z]*t|--track", word) for word in words)
     name = named[0].partition("/")[2] if tracks else named[0]
-    return ["" if name.startswith(("-", "@")) else name], creates or tracks
+    return ["" if name.startswith(("-", "@")) else name], creates or tracks or command == "switch"
+
+
+def _renamed(command: str | None, words: Sequence[str]) -> str:
+    """What the branch that is checked out is called from now on: `git branch -M x`, `git symbolic-ref HEAD …/x`."""
+    moves = command == "branch" and any(re.fullmatch(r"-[a-zA-Z]*[mM][a-zA-Z]*|--move", word) for word in words)
+    return _short(words[-1]) if moves or (command == "symbolic-ref" and words[:-1][-1:] == ["HEAD"]) else ""
 
 
 def _changes_settings(command: str | None, words: Sequence[str]) -> bool:
@@ -255,7 +263,7 @@ def _options(push: _Push) -> ParsedOptions | None:
 
 def _unsure(push: _Push) -> Iterator[_Finding]:
     """A doubt about a command, if it may be a push at all."""
-    if push.command or any("push" in word for word in push.part.words):
+    if push.command or 1 in push.part.unknown or any("push" in word for word in push.part.words):
         yield f"what `{push.shown}` pushes cannot be told", False
 
 

@@ -144,7 +144,9 @@ def written(line: ShellLine) -> Writes:
                     through = (lead + short[len(link) :] for link, lead in links.items() if inside(short, link))
                     targets.update(dict.fromkeys(through))
         links |= _links(command, bases)
-        if command.name in ("env", "sudo", "systemd-run") and value_of(command, *_ELSEWHERE):
+        if command.name in ("env", "sudo", "systemd-run") and (
+            value_of(command, *_ELSEWHERE) or any("WorkingDirectory=" in word for word in command.words)
+        ):
             unsure[f"`{command.name}` runs its command in another folder"] = None
     kept = tuple(target for target in targets if not HARMLESS.fullmatch(target))
     return Writes(kept, tuple(unsure), line.notes)
@@ -157,7 +159,7 @@ def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:
     writer = patched if applies_patch(command) else written_by
     for target in writer(command):
         if target.startswith(LATER) and "{}" in target and any(via.startswith("find ") for via in command.via):
-            yield from roots
+            yield from (target[1:].replace("{}", root) for root in roots)
         elif target not in ("", "-"):
             yield target
 
@@ -222,9 +224,10 @@ def _in_place(command: SimpleCommand, words: Arguments) -> list[str]:
 
 
 def _tar(command: SimpleCommand, words: Arguments) -> list[str]:
-    mode = "".join(word.lstrip("-") for word in command.words[1:2])
+    mode = "".join(word.lstrip("-") for word in command.words[1:2] if not word.startswith("--"))
     long = " ".join(command.words)
     archives = value_of(command, "--file")
+    archives += [found[1] for word in command.words[1:] if (found := re.fullmatch(r"-[A-Za-z]*?f(.*\W.*)", word))]
     for index, word in enumerate(command.words[1:-1], 1):
         bundled = re.fullmatch(r"-?[A-Za-z]*f", word) and (index == 1 or word.startswith("-"))
         if bundled and command.words[index + 1] not in archives:
@@ -252,6 +255,16 @@ def _curl(command: SimpleCommand, words: Arguments) -> list[str]:
 def _wget(command: SimpleCommand, words: Arguments) -> list[str]:
     named = any("-O" in word or "document" in word for word in command.words)
     return [*_bundled(command, "OPoa"), *([] if named else ["."])]
+
+
+_LOOKS_UP = re.compile(r"\s*(?:select|explain|\.(?:dump|headers|indexes|mode|schema|tables))\b", re.IGNORECASE)
+
+
+def _database(command: SimpleCommand, words: Arguments) -> list[str]:
+    """`sqlite3 file` writes to the file, unless it is asked to look something up in it."""
+    orders = [order for text in words.given[1:] for order in text.split(";") if order.strip()]
+    looks = words.has("--?readonly") or (orders and all(map(_LOOKS_UP.match, orders)))
+    return [] if looks else words.given[:1]
 
 
 _GIT_READS = frozenset(SHARED["%GIT-READS"])
@@ -308,16 +321,20 @@ _KINDS: dict[str, Callable[[SimpleCommand, Arguments], list[str]]] = {
     "container": lambda command, words: _local_last(command, words) if "cp" in command.words[1:] else [],
     # with `--link` a copy is the same file as its source
     "copy": lambda command, words: (_every if words.has(r"-[a-zA-Z]*l[a-zA-Z]*|--link") else _last)(command, words),
+    "cpio": lambda command, words: [*_bundled(command, "DOF"), *words.given[-1:]],
     "curl": _curl,
+    "database": _database,
     "dd": lambda command, words: [w.replace("of=", "", 1) for w in command.marked[1:] if w.startswith(("of=", LATER))],
     "delete": lambda command, words: find_roots(command) if "-delete" in command.words else [],
     "every": _every,
     "git": _git,
+    "if-not-checking": lambda command, words: [] if words.has(r"--(?:check|diff).*|-c") else words.given,
+    "if-told": lambda command, words: words.given if words.has(r"-\w*[iw]\w*|--write|--fix.*|--in-?place") else [],
     "in-place": _in_place,
     "last": _last,
     "link": _link,
     "local-last": _local_last,
-    "new": lambda command, words: words.given[1:] if command.words[1:2] in (("new",), ("init",)) else [],
+    "new": lambda command, words: words.given[1:] if {*command.words[1:2]} & {"new", "init", "venv"} else [],
     "python": _python,
     "second": lambda command, words: words.given[1:2],
     "tar": _tar,

@@ -322,7 +322,8 @@ def running_settings(folder: str) -> list[str] | None:
 
 def _repository(folder: str) -> tuple[Path | None, list[Path]]:
     """The repository that a folder is in, and its own settings: those that work trees share, those of this one."""
-    for place in (Path(folder), *Path(folder).parents):
+    here = Path(path_on_disk.real(folder))  # a folder above `x/..` is not one above `x`
+    for place in (here, *here.parents):
         git = place / ".git"
         try:
             if git.is_file():
