@@ -237,3 +237,12 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             learned.read_policy(file)
     with pytest.raises(ConfigError, match="hookline learn"):
         learned.read_policy(tmp_path / "none.toml")
+
+
+def test_a_refused_line_that_only_reads_ends_the_lesson() -> None:
+    """No rule lets `ls; pwd` pass in the project, so none is dropped for it; another folder is not looked into."""
+    refused = [Evidence("Bash", {"command": line}, PROJECT, TODAY) for line in ("ls; pwd", "cat ~/code/other/x.txt")]
+    ran = [Evidence("Bash", {"command": "cat ~/code/other/y.txt"}, PROJECT, TODAY)] * 3
+    lesson = learn(ran, refused, project=PROJECT, home=HOME, attacks=[])
+
+    assert (lesson.dropped, lesson.policy.read) == (("read",), ())

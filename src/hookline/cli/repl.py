@@ -11,14 +11,13 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hookline.agent import PermissionQuestion
 from hookline.agent.factory import AgentBundle, RunOptions
 from hookline.agent.stream_json.output import HookReporter, Note
 from hookline.cli.style import paint, width
 from hookline.core.engine import Notice, Verdict
 from hookline.core.files import private, private_folder, state_folder
+from hookline.core.wire.json_text import write_lossy
 from hookline.display import block, lines, one_line
 from hookline.events import PreToolUse
 from hookline.replies import EventFields, Reply, allow, deny
@@ -40,7 +39,6 @@ MOST_COMPARED = 1 << 20  # a larger file is not compared: the new text is shown 
 LOUD = ("DENY", "STOP")
 START_ONLY = frozenset({"SessionStart", "Setup"})
 Write = Callable[[bytes], None]
-_encode = msgspec.json.Encoder().encode
 
 
 async def permit(ask: PermissionQuestion) -> Reply:
@@ -158,7 +156,7 @@ def _restore_terminal_at_exit() -> None:
 def preview(tool: str, given: Mapping[str, Any]) -> list[str]:
     """A headline and the lines below it, safe to show; an input with anything else in it is shown as it is."""
     form = next((form for form, known in FORMS.items() if known[0] in given and set(given) <= set(known)), None)
-    shown = form(given) if form else [one_line(_encode(given).decode())]
+    shown = form(given) if form else [one_line(write_lossy(given).decode())]
     more = 0 if form is _command else len(shown) - MOST_LINES  # what runs is shown whole: the end of it counts
     shown = shown if more <= 0 else [*shown[:MOST_LINES], f"… and {more} more lines"]
     return [f"{one_line(tool)} {shown[0]}", *shown[1:]]
@@ -214,7 +212,7 @@ def shown_on(made: AgentBundle, options: RunOptions, write: Write) -> None:
 
     def send(note: Note) -> None:
         if form == "stream-json" or note["type"] == "result":
-            write(_encode(note) + b"\n")
+            write(write_lossy(note) + b"\n")
 
     output.listeners.append(send)
     if form == "json":
@@ -260,7 +258,7 @@ class _Text:
 
 
 def _short(given: object) -> str:
-    return one_line(_encode(given).decode(), 118)
+    return one_line(write_lossy(given).decode(), 118)
 
 
 def _denied(notice: Notice) -> None:

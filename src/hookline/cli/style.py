@@ -104,6 +104,6 @@ def counted(number: int, thing: str) -> str:
 
 def json_text(value: Any) -> str:
     """What `--json` prints."""
-    import msgspec
+    from hookline.core.wire.json_text import write_lossy
 
-    return unsteered_json(msgspec.json.encode(value))
+    return unsteered_json(write_lossy(value))

@@ -405,6 +405,8 @@ def _without_attacks(
     for call in attacks:
         while used := policy.covering(call.tool, call.given, call.cwd, [project], home):
             gone = [rule for rule in used if rule is not policy]
+            if not gone and not policy.read:
+                break  # it only reads, and only in the project: no rule lets it pass, and none can be dropped
             if not gone:
                 policy = msgspec.structs.replace(policy, read=())
                 dropped.append("read")

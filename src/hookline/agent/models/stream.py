@@ -18,6 +18,7 @@ import msgspec
 from hookline.agent.http_client import HttpClient, read_body
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, Usage, decode_block, decode_usage, encode_block
 from hookline.agent.models.base import ModelRequest, OnEvent, api_error
+from hookline.core.wire.json_text import write_lossy
 from hookline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class ServerModel(ABC):
 
     async def respond(self, request: ModelRequest, on_event: OnEvent | None = None) -> Assistant:
         model = request.model or self.name
-        body = msgspec.json.encode({**self.encode_request(request, model), "stream": True})
+        body = write_lossy({**self.encode_request(request, model), "stream": True})
         for attempt in range(self._retries + 1):
             answer = self.answer(model)
             try:

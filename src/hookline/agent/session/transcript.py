@@ -8,7 +8,6 @@ file: the second is given a copy to go on with, and says so.
 
 import errno
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +22,7 @@ from msgspec import Struct, structs
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, Usage, User, decode_entry, encode_entry
 from hookline.core.files import lock_now, private, private_folder, write_atomically
-from hookline.core.wire.json_text import read_object
+from hookline.core.wire.json_text import read_object, write_lossy
 from hookline.errors import TranscriptError
 
 INTERRUPTED = "[Request interrupted before this tool finished]"
@@ -73,7 +72,7 @@ class Transcript:
         stamp = {"uuid": uuid, "sessionId": self.session_id, "timestamp": now(), "cwd": self.cwd}
         side = {"isSidechain": True, "agentId": self.sidechain} if self.sidechain else {"isSidechain": False}
         whole = {"parentUuid": self.last_uuid, **entry, **more, **stamp, **side}
-        self._write(_encode(whole) + b"\n")
+        self._write(write_lossy(whole) + b"\n")
         if self.mirror is not None:
             self.mirror(str(self.path), whole)
         self.last_uuid = uuid
@@ -87,7 +86,7 @@ class Transcript:
 
     def describe(self, about: Mapping[str, Any]) -> None:
         """Say beside the file whose conversation it is, as Claude Code does for subagents."""
-        write_atomically(self.path.with_suffix(".meta.json"), _encode(about))
+        write_atomically(self.path.with_suffix(".meta.json"), write_lossy(about))
         if self.mirror is not None:
             self.mirror(str(self.path), {"type": "agent_metadata", **about})
 
@@ -255,15 +254,6 @@ def _forked(path: Path, cwd: str) -> Transcript:
     except OSError as problem:
         raise TranscriptError(copy, f"cannot write: {problem.strerror}") from problem
     return Transcript(copy, session_id, cwd=cwd)
-
-
-def _encode(entry: Any) -> bytes:
-    """JSON; half characters, which UTF-8 cannot write, become question marks rather than losing the line."""
-    try:
-        return msgspec.json.encode(entry)
-    except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
 
 
 SLUG_LIMIT = 200

@@ -16,7 +16,7 @@ from hookline.cli.style import folded, painted, width
 from hookline.core.engine import Outcome, Status, Verdict
 from hookline.core.hooks import Hook
 from hookline.core.wire import claude
-from hookline.core.wire.json_text import parse_object
+from hookline.core.wire.json_text import parse_object, write
 from hookline.display import one_line
 from hookline.errors import EventError, HooklineError
 from hookline.events import Event, spec_of
@@ -89,7 +89,7 @@ def _event(args: argparse.Namespace) -> Event:
         if args.event != "-" or args.tool is not None or args.input is not None:
             raise EventError("--bash names event, tool and input by itself; leave those out")
         args.event, args.tool = "PreToolUse", "Bash"
-        args.input = msgspec.json.encode({"command": args.bash}).decode()
+        args.input = write({"command": args.bash}, "--bash", EventError).decode()
     if args.event == "-":
         if sys.stdin.isatty():
             raise EventError("no event; name one, as in `hookline fire PreToolUse --tool Bash`, or send JSON on stdin")

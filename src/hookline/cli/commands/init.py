@@ -14,6 +14,7 @@ import msgspec
 from hookline.cli.options import check_folder, keep_trust, parser_for
 from hookline.cli.style import paint
 from hookline.core.interpreter import PROJECT, entry_argv, shared_command, shared_program, shell_command
+from hookline.core.wire.json_text import write
 from hookline.display import one_line
 from hookline.errors import ConfigError, HooklineError
 from hookline.guards.network import hosts_in_use
@@ -90,11 +91,13 @@ def main(argv: list[str]) -> int:
     hosts = hosts_in_use(args.project, os.environ) or ["localhost"]
     made = starter(POLICY if rules else "", shared=shared, flow=args.flow, hosts=hosts)
     ours = {event: [*hooks.get(event, []), *groups] for event, groups in made.items()}
+    told = {**settings, "hooks": {**hooks, **ours}}
+    write(told, one_line(str(path)), HooklineError)  # half a character, say in the home's name, would break the file
     with keep_trust(Path(args.project)) as unseen:
         path.parent.mkdir(parents=True, exist_ok=True)
         if rules:
             policy.write_text(rules)
-        path.write_text(json.dumps({**settings, "hooks": {**hooks, **ours}}, indent=2) + "\n")
+        path.write_text(json.dumps(told, indent=2) + "\n")
     wrote = [str(path), *([str(policy)] if rules else [])]
     said = json.dumps({"wrote": wrote, "hooks": [*NAMES, *([FLOW] if args.flow else [])]})
     print(said if args.json else _next_steps(wrote, alone=not shared and not args.local))

@@ -88,6 +88,15 @@ def write(value: Any, what: str, error: Error) -> bytes:
     raise error(f"{what}: cannot be written as JSON: {problem}")
 
 
+def write_lossy(value: Any) -> bytes:
+    """The value as one line of JSON, for what must be kept or told: half characters become question marks."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
 def check_says(value: Any, what: str, error: Error) -> None:
     """Raise `error` unless a reader of the JSON gets this very value: no bytes, no NaN, no keys but texts."""
     if isinstance(value, Mapping):

@@ -287,7 +287,7 @@ def _folder() -> Path:
 
 
 def _record_path(host: str, scope: str, project: str) -> Path:
-    where = f"-{_print(project.encode())[:12]}" if project else ""
+    where = f"-{_print(os.fsencode(project))[:12]}" if project else ""
     return _folder() / f"{host}-{scope}{where}.json"
 
 

@@ -271,6 +271,9 @@ class Trust:
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
             raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from error
+        except UnicodeEncodeError as error:
+            problem = f"the name of `{error.object}` is not UTF-8; rename it"
+            raise ConfigError(str(self.path), f"trust cannot be recorded: {problem}") from None
 
 
 class _Record(msgspec.Struct):
