@@ -63,11 +63,13 @@ _MOST_FOLDERS = 100
 def default_places(environ: Mapping[str, str]) -> list[str]:
     """The places of the table that are there and could be read, by where they really are."""
     home = f"{environ.get('HOME') or ''}/"
-    names = frozenset(names_in(home))  # sooner read than to look for each: most are not there
+    config = f"{environ.get('XDG_CONFIG_HOME') or home + '.config'}/"
+    names, tools = frozenset(names_in(home)), frozenset(names_in(config))  # sooner read than to look for each
     found = [
         os.path.realpath(path)
         for path, text in reversed(known_places(environ).items())
         if (not path.startswith(home) or path[len(home) :].partition("/")[0] in names or not names)
+        and (not path.startswith(config) or path[len(config) :].partition("/")[0] in tools or not tools)
         and os.path.lexists(path)
         and (os.access(path, os.R_OK) or os.access(path, os.X_OK))
         and (not text or _holds(path, text.encode()))
