@@ -109,7 +109,8 @@ def load(
     if headers:
         files += [read_header(one) for one in _headers(where, kinds)]
     if "project" in kinds:
-        files += [read_settings(source) for source in sources.mcp_sources(where)]
+        if is_file(servers := where.project_dir / ".mcp.json"):  # programs that the project wants started
+            files.append(read_settings(where.file("mcp", servers, root=str(where.project_dir), foreign=True)))
         for source in memory_sources(where):
             imports = list(dict.fromkeys(_outside(Path(source.path), Path(source.root), set())))
             files.append(File(source=source, raw={"imports": imports} if imports else {}, found=True))

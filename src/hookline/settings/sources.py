@@ -187,12 +187,6 @@ def _flag(given: str | Path | Mapping[str, Any], where: SettingsFolders) -> Sett
     return where.file("flag", absolute_path(given))
 
 
-def mcp_sources(where: SettingsFolders) -> Sources:
-    """The project's `.mcp.json`, whose servers are programs that it wants started."""
-    path = where.project_dir / ".mcp.json"
-    return (where.file("mcp", path, root=str(where.project_dir), foreign=True),) if is_file(path) else ()
-
-
 def plugin_sources(folder: str | Path, where: SettingsFolders, name: str = "") -> tuple[Sources, tuple[Problem, ...]]:
     """What a plugin's folder declares: `hooks/hooks.json`, `.mcp.json`, `hooks` and `mcpServers` of its `plugin.json`.
 

@@ -438,16 +438,27 @@ def test_a_persons_rejection_is_not_a_hooks_deny(
     assert (report.calls, report.flip_count) == (1, flips)
 
 
-def test_a_folder_that_is_gone_is_not_a_flip(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["gone", "x" * 300])
+def test_a_folder_that_is_gone_is_not_a_flip(tmp_path: Path, name: str) -> None:
     """A hook that only fails because the recorded folder is no longer there says nothing about the call."""
     settings = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true", "onFailure": "block"}]}]}}
 
     def make() -> Hooks:
         return Hooks.from_settings(tmp_path, settings=settings, setting_sources="", watch=False)
 
-    path = _transcript(tmp_path / "t.jsonl", str(tmp_path / "gone"), "make: no rule")
+    path = _transcript(tmp_path / "t.jsonl", str(tmp_path / name), "make: no rule")
     report = replay([path], make, jobs=1)
 
     assert (report.calls, report.flip_count, report.vanished) == (1, 0, 1)
-    (tmp_path / "gone").mkdir()
-    assert replay([path], make, jobs=1).vanished == 0
+
+
+def test_a_folder_that_is_there_has_not_vanished(tmp_path: Path) -> None:
+    """The same hook, where it can run."""
+    settings = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true", "onFailure": "block"}]}]}}
+
+    def make() -> Hooks:
+        return Hooks.from_settings(tmp_path, settings=settings, setting_sources="", watch=False)
+
+    report = replay([_transcript(tmp_path / "t.jsonl", str(tmp_path), "make: no rule")], make, jobs=1)
+
+    assert (report.calls, report.vanished) == (1, 0)

@@ -216,7 +216,7 @@ async def _hear(event: Event, hooks: HookSet) -> None:
 
 
 def _is_gone(folder: str) -> bool:
-    return bool(folder) and not Path(folder).is_dir()
+    return bool(folder) and not os.path.isdir(folder)  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
 
 
 def decided(verdict: Verdict) -> str:
