@@ -6,8 +6,6 @@
 A session begins with the first prompt and ends with `aclose`, whatever happens in between: SessionEnd always fires.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine

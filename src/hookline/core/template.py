@@ -7,8 +7,6 @@ read gives one message; what is long (an environment) is in a file whose descrip
 Warm interpreters load this file by its path: it needs nothing but the standard library's C modules.
 """
 
-from __future__ import annotations
-
 import _signal  # type: ignore[import-not-found]  # `signal` would load `enum`
 import _socket
 import _thread

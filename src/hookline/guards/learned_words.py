@@ -1,7 +1,5 @@
 """The words of a command and their kinds: what a learned rule names of it, and what may vary."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

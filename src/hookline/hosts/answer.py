@@ -6,8 +6,6 @@ gate is also a deny, because a host that only hears "stop" may run the tool firs
 sdk_continue_false).
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """A host's payload becomes events: its names translated, its own words kept in `event.extra["host"]`. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath

@@ -5,8 +5,6 @@ same host, hooks, tool and input takes it away and does not ask them again. A ca
 judged twice then is judged; what is not judged runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -5,8 +5,6 @@ A host applies its rules after hooks, to the command it is given: `Bash(git push
 rule that denies or asks is kept, and one that allows is passed on, so that users are not asked about what they allowed.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

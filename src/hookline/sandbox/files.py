@@ -5,8 +5,6 @@ been judged, it would read the path again, and a line that swaps a link in betwe
 supervisor makes the change itself, on the file that it has opened and judged, with the rights of the thread that asked.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

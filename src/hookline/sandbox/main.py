@@ -1,7 +1,5 @@
 """`hookline confine`: read the flags by hand, because importing argparse would cost a third of the start."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -3,8 +3,6 @@
 Where a secret lies in a folder that the line may write to, every file is opened here. `writes` says why.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What reaches processes that the line did not start, and what its own may use together."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

@@ -1,7 +1,5 @@
 """What a program file is: a script and its interpreter, a loader, a copy of a program that is blocked by name."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Signals without the module `signal`, whose enumerations take longer to import than everything else here."""
 
-from __future__ import annotations
-
 import _signal  # type: ignore[import-not-found]  # what `signal` itself is made of
 import os
 import time

@@ -6,8 +6,6 @@ made in that very folder, one call after the other: what was judged cannot move 
 to the line's own rules by Landlock, so that a mistake here cannot write outside.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

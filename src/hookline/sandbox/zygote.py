@@ -5,8 +5,6 @@ socket, with the line's own descriptors, and the crew takes it from there; the a
 ended, its exit code. When the owner ends, so does this, and so does the crew that waits.
 """
 
-from __future__ import annotations
-
 import _socket
 import fcntl
 import gc

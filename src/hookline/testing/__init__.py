@@ -11,8 +11,6 @@ In an `async def` test write `await fire(no_rm, bash("ls"))`. The pytest plugin,
 fixtures `hooks` (a fresh set, closed after the test), `fire` and `recorder`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import re

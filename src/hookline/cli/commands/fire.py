@@ -1,7 +1,5 @@
 """`hookline fire`: one event through the configured hooks, and why it ended as it did."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

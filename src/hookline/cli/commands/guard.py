@@ -1,7 +1,5 @@
 """`hookline guard`: a guard as a command hook, so that a settings file needs one line."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """`hookline pipe`: event lines in, in any dialect; one answer line each, in the same dialect."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 Which of a program's words are files that it writes, the tag `writes` of its row says.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, takewhile

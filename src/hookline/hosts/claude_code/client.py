@@ -11,8 +11,6 @@ Or, for several turns:
         await claude.send("now commit")
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

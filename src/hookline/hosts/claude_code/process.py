@@ -8,8 +8,6 @@ A `Transport` is all the client needs of the outside; a fake of forty lines can 
     transport.stderr                    its last words so far
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import pathlib

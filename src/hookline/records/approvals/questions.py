@@ -4,8 +4,6 @@ What counts is in memory, with the key that tokens are made with. The file only 
 an answer in it would be anybody's word, so one that was not used is asked for again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging
