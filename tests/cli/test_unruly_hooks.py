@@ -169,13 +169,27 @@ def test_every_line_is_answered_once_whatever_a_hook_breaks(breakage: str, kind:
     assert (verdict["decision"], fired.returncode) == ("deny", 2)
 
 
-@pytest.mark.parametrize("goes_on", ["os.fork()", "os.fork() or await loop.create_future()"])
+LOCKED = """hooks.observe(lambda notice: None); lock = hooks.engine.observers._wake
+    taken, forked = threading.Event(), threading.Event()
+    hold = lambda: (lock.acquire(), taken.set(), forked.wait(60), lock.release())
+    threading.Thread(target=hold).start(); taken.wait(60); os.fork(); forked.set()"""
+TASK = """async def fork(): os.fork()
+    await loop.create_task(fork())"""
+GOING_ON = {
+    "returns": "os.fork()",
+    "waits": "os.fork() or await loop.create_future()",
+    "in a task": TASK,
+    "while a thread holds a lock": LOCKED,
+}
+
+
+@pytest.mark.parametrize("goes_on", GOING_ON.values(), ids=GOING_ON)
 def test_a_fork_that_a_hook_lets_go_on_ends(goes_on: str, place: Place) -> None:
     """It comes back to an event loop that nothing wakes any more; nothing is left of it for all that."""
     fifo = place.project / "held"
     os.mkfifo(fifo)
     held = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    hooks(place, f"os.open({str(fifo)!r}, os.O_WRONLY); loop = asyncio.get_running_loop(); {goes_on}")
+    hooks(place, f"os.open({str(fifo)!r}, os.O_WRONLY); loop = asyncio.get_running_loop()\n    {goes_on}")
     piped = place.run("pipe", "--hooks", "hooks.py", stdin=f"{json.dumps(BASH)}\n" * 3)
     fired = place.run(*FIRE)
 

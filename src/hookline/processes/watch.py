@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import inf
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from msgspec import Struct
@@ -34,6 +35,7 @@ _LEAVING = 2.0  # seconds; on a busy machine a process that has closed its files
 _TAIL = 8192
 _DONE = b"\0"  # begins the last thing a child writes: its exit code follows
 _TERMINATED = 128 + signal.SIGTERM
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class SharedDeadline:
@@ -333,12 +335,18 @@ def _note_loop() -> None:
 
 
 def _disconnect(*descriptors: int) -> None:
-    """A process that a hook has forked off takes no lines, gives no answers, and ends when it comes back to the loop.
+    """A process that a hook has forked off takes no lines, gives no answers, and ends with the hook's own code.
 
-    A loop cannot run on there: it would wait for what wakes its parent's.
+    Beyond it nothing can go on: a lock may be held by a thread, and a loop be woken, that only the parent has.
     """
-    if _forking.loop is not None:
+    if _forking.loop is not None:  # for what runs in a task of its own
         _forking.loop.call_soon(os._exit, 0)
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the one that forked, beneath two of ours
+    outermost = None
+    while frame is not None and not frame.f_code.co_filename.startswith(_PACKAGE):
+        outermost, frame = frame, frame.f_back
+    if outermost is not None:
+        sys.setprofile(lambda left, event, value: os._exit(0) if left is outermost and event == "return" else None)
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in descriptors:
         os.dup2(nothing, fd, inheritable=False)
