@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hookline.agent.session.transcript import project_folder
 from hookline.cli import person
 from hookline.cli.main import main
 from hookline.guards.learned import read_policy
@@ -149,3 +150,15 @@ def test_bad_input_is_told(project: Path, capsys: pytest.CaptureFixture[str]) ->
     (project / "garbage.jsonl").write_bytes(b"\xff\x00{\n" * 10)
     assert learned("garbage.jsonl", "--dry-run") == 0
     assert "0 calls that ran" in capsys.readouterr().out
+
+
+def test_the_transcripts_of_a_long_folder_are_found(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that a file system would not take is cut, by the rule by which the agent writes it."""
+    deep = project / ("a" * 120) / ("b" * 120)
+    folder = project_folder(str(deep))
+    for path in (deep, folder):
+        path.mkdir(parents=True)
+    transcript(folder / "s.jsonl", [("make", "ran")], str(deep))
+
+    assert learned("--dry-run", "--project", str(deep)) == 0
+    assert "1 call that ran" in capsys.readouterr().out

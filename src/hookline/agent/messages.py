@@ -5,8 +5,6 @@ transcript written by Claude Code reads as one of ours. Blocks we do not act on 
 came, in `Raw`, and go back to the model unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -22,7 +20,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
 
     @property
@@ -70,7 +68,7 @@ class User(Struct, frozen=True):
     synthetic: bool = False
 
     @classmethod
-    def of(cls, *parts: str | Block, synthetic: bool = False) -> User:
+    def of(cls, *parts: str | Block, synthetic: bool = False) -> "User":
         return cls(tuple(Text(part) if isinstance(part, str) else part for part in parts), synthetic)
 
     @property

@@ -196,12 +196,10 @@ def _judged(call: PendingCall, tool: Tool, given: dict[str, Any], verdict: Verdi
     name = hook_name(verdict.event)
     if verdict.stop:
         call.stop(verdict)
-    if verdict.decision is Decision.DENY:
-        call.deny(given, f"{name} hook error: {hook_messages.reason_of(verdict)}")
-        return None
-    if verdict.stop:
-        why = f": {verdict.stop_reason}" if verdict.stop_reason else ""
-        call.deny(given, f"{name} hook stopped the turn{why}")
+    if verdict.decision is Decision.DENY or verdict.stop:
+        stopped = f"{name} hook stopped the turn: {verdict.stop_reason or ''}".removesuffix(": ")
+        denied = f"{name} hook error: {hook_messages.reason_of(verdict)}"
+        call.deny(given, denied if verdict.decision is Decision.DENY else stopped)
         return None
     if verdict.decision is Decision.DEFER:
         call.deferred = True

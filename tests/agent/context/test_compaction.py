@@ -29,6 +29,14 @@ async def test_what_nobody_has_added_to_is_not_summarised(tmp_path: Path) -> Non
     assert asked == [0, 1, 1, 0]
 
 
+async def test_a_summary_costs_what_an_answer_costs(tmp_path: Path) -> None:
+    """It counts for the budget, and is listed with the model that wrote it."""
+    async with agent_on(tmp_path, "hello", "<summary>SHORT</summary>") as agent:
+        results = [await agent.run(prompt) for prompt in ("hi", "/compact")]
+
+    assert [next(iter(result.model_usage.values()))["inputTokens"] for result in results] == [10, 20]
+
+
 async def test_what_a_hook_says_after_a_compaction_reaches_the_model(tmp_path: Path) -> None:
     """As in Claude Code, with the output of `/compact`: also the reason of a block, which blocks nothing there."""
     said = """printf '{"decision": "block", "reason": "PCBLOCK"}'"""

@@ -183,7 +183,7 @@ async def compact(conversation: Conversation, instructions: str = "", trigger: s
     messages = (*conversation.messages, User.of(text, synthetic=True))
     request = ModelRequest(messages=messages, system=conversation.session.system)
     response = await conversation.session.model.respond(request)
-    conversation.session.usage = conversation.session.usage + response.usage
+    conversation.session.count(response)
     found = SUMMARY.search(response.text)
     summary = (found[1] if found else response.text).strip()
     path = str(conversation.transcript.path) if conversation.transcript else ""

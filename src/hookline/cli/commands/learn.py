@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from hookline.agent.session.transcript import project_folder
 from hookline.cli.commands.audit import RANGE
 from hookline.cli.options import parser_for
 from hookline.cli.person import require_person
@@ -32,7 +31,8 @@ def main(argv: list[str]) -> int:
     if not args.dry_run and not args.json:
         require_person("learn")
     project, home = str(Path(args.project).resolve()), str(Path.home())
-    files = args.files or _transcripts(project)
+    usual = project_folder(project)
+    files = args.files or ([str(usual)] if usual.is_dir() else [])
     missing = [file for file in files if not Path(file).exists()]
     if missing or not files:
         what = f"{missing[0]}: no such file or folder" if missing else f"{project}: no transcripts of this project"
@@ -58,13 +58,6 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
         raise argparse.ArgumentTypeError(f"expected a number from 2 on, got `{text}`")
     return int(text)
-
-
-def _transcripts(project: str) -> list[str]:
-    """Where Claude Code keeps what was said in a project."""
-    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-    folder = config / "projects" / re.sub(r"[^A-Za-z0-9]", "-", project)
-    return [str(folder)] if folder.is_dir() else []
 
 
 def _summary(lesson: Lesson, ran: int, least: int) -> str:
