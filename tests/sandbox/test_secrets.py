@@ -130,9 +130,7 @@ def test_a_line_that_reads_only_some_folders_learns_nothing_of_the_machine() -> 
     for each in (said, secret):
         told = [line for line, words in zip(lines, each, strict=True) if words and "denied" not in words]
         assert [line for line in told if "No such file" not in each[lines.index(line)]] == []
-    assert [words.splitlines()[0] for words in hidden] == [
-        "[-1, -1]", "df: cannot read table of mounted file systems: No such file or directory"
-    ]  # fmt: skip
+    assert [hidden[0].splitlines()[0], hidden[1].partition(": ")[2][:26]] == ["[-1, -1]", "cannot read table of mount"]
     assert "root:x:0:" in seen
     assert not [word for word in ("daemon", "www-data", "model name", "bugs") if word in seen]
 

@@ -51,15 +51,23 @@ class OpenCalls(WriteJudge):
             if not self._line.hidden and not text.startswith("/proc"):
                 return None  # Landlock decides
         fd = self._line.callers.act(call.thread, lambda: self._opened(call, folder, text, flags, mode))
-        facts = os.fstat(fd)
-        in_proc = flags & syscalls.O_WRITES and not os.major(facts.st_dev) and kernel.is_proc(fd)
-        if in_proc and (found := self._reaches(name_of(fd))):
+        try:
+            facts = os.fstat(fd)
+            self._judge_opened(fd, flags, facts)
+        except (Refusal, OSError):
             os.close(fd)
-            return found
-        if self._view is not None:
-            self._view.judge(fd)
+            raise
         self._hand_over(call, fd, flags, facts)
         raise CallAnswered
+
+    def _judge_opened(self, fd: int, flags: int, facts: os.stat_result) -> None:
+        if flags & os.O_ACCMODE != os.O_WRONLY:
+            self._judge_secret(fd, "read")
+        in_proc = flags & syscalls.O_WRITES and not os.major(facts.st_dev) and kernel.is_proc(fd)
+        if in_proc and (found := self._reaches(name_of(fd))):
+            raise found
+        if self._view is not None:
+            self._view.judge(fd)
 
     def _reaches(self, path: str) -> Refusal | None:
         """Why a file of procfs may not be written: memory is a way into a program, and others are not the line's."""
@@ -174,12 +182,6 @@ class OpenCalls(WriteJudge):
                 self._line.saw("written", place.path)
             if place.name == ".git":
                 self._protected.pointers.append(place.path)
-        if flags & os.O_ACCMODE != os.O_WRONLY:
-            try:
-                self._judge_secret(fd, "read", place.path)
-            except Refusal:
-                os.close(fd)
-                raise
 
 
 class SystemView:
@@ -216,14 +218,13 @@ class SystemView:
             os.close(memory)
 
     def judge(self, fd: int) -> None:
-        """Refuse, and close, a file of procfs that is neither of a process of the line nor in the table."""
+        """Refuse a file of procfs that is neither of a process of the line nor in the table."""
         if not kernel.is_proc(fd):
             return
         path = name_of(fd)
         _, _, process, *names = [*path.split("/"), ""]
         own = process.isdigit() and descends(int(process), os.getpid()) and not _TELLS.intersection(names)
         if not own and path != "/proc" and not inside_any(path, self._proc):
-            os.close(fd)
             raise kernel.error(errno.EACCES)
 
 

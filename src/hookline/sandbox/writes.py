@@ -13,7 +13,7 @@ import stat
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
 from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, Syscall, Table
-from hookline.sandbox.path_access import OpenedPath, resolve_in_process, resolve_parent
+from hookline.sandbox.path_access import OpenedPath, name_of, resolve_in_process, resolve_parent
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, SETTINGS, ProtectedPaths, identity
 
 _EXCHANGE, _FOLLOW = 2, 0x400
@@ -71,13 +71,13 @@ class WriteJudge:
         if not self._holds(path):
             raise outside(self._line.policy, "write", path)
 
-    def _judge_secret(self, fd: int, what: str, path: str) -> None:
+    def _judge_secret(self, fd: int, what: str) -> None:
         """Refuse a hidden file. On overlayfs one that is changed is made again, and gets another number by a link."""
         if self._line.secrets:
             made = self._line.secrets.get(identity(os.fstat(fd)))
             if made is not None and (made == kernel.birth(fd) or kernel.is_overlay(fd)):
-                advice = f"to allow it, add `--show {path}`"
-                raise Refusal(f"to {what} `{path}`", self._line.policy.write_guard, "it holds secrets", advice)
+                advice = f"to allow it, add `--show {name_of(fd)}`"
+                raise Refusal(f"to {what} `{name_of(fd)}`", self._line.policy.write_guard, "it holds secrets", advice)
 
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
@@ -179,7 +179,7 @@ class NameCalls(WriteJudge):
             target = _place(call, to, new)
             try:
                 self._judge_path(file.path, MOVES)
-                self._judge_secret(file.fd, "link", file.path)
+                self._judge_secret(file.fd, "link")
                 self._judge(target, MAKES)
                 self._keep_inside(target, new=True)
                 here, there = syscalls.AT_FDCWD, target.folder.fd
