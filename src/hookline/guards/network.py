@@ -93,9 +93,12 @@ def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
         found = _URL.match(text.strip()) if plain_name(field).endswith(_ADDRESSES) else None
         if found and not _allowed(found, hosts):
             return deny(f"`{found[1]}` is not among the hosts")
+    from hookline.guards.flow.coding import flow_of  # only lines that cannot be confined need its tables
+
     for line in shell_lines(event):
         names = [found[1] for found in _URL.finditer(line.text) if not _allowed(found, hosts)]
         names += [name for name in _SECURE_COPY.findall(line.text) if 22 not in hosts.ports(name)]
+        names += [name for name in flow_of(line.text).hosts if "/" not in name and not hosts.ports(name.lower())]
         if names:
             return ask(f"`{names[0]}` is not among the hosts, and this line cannot be confined")
     return None

@@ -140,11 +140,12 @@ def _fixed_places(project: str, path: str) -> tuple[str, ...]:
 
 def _decides(line: str) -> str:
     """Whether a line runs, and does not only mention, such a command of Hookline's."""
-    if not _ADMINISTERS.search(line.translate(file_access.NO_QUOTES)):
+    plain = line.translate(file_access.NO_QUOTES)
+    if "hookline" not in plain:
         return ""
     commands = parse_line(line).commands
     texts = (" ".join(word if word.split() == [word] else "-" for word in one.words) for one in commands)
-    runs = writes(line).undecidable or any(map(_ADMINISTERS.search, texts))
+    runs = any(map(_ADMINISTERS.search, texts)) or (writes(line).undecidable and _ADMINISTERS.search(plain))
     return "the line runs a command of Hookline's that decides for the user" if runs else ""
 
 

@@ -162,7 +162,11 @@ def _targets(command: SimpleCommand, roots: list[str]) -> Iterable[str]:
             yield target
 
 
-_WRITES, _OTHER_O = lists("writes"), names("other-o")
+_REWRITES = frozenset({"black", "isort", "rustfmt"})
+_FORMATTERS = _REWRITES | {
+    "autopep8", "clang-format", "eslint", "gofmt", "goimports", "prettier", "shfmt", "stylelint", "yapf",
+}  # fmt: skip
+_WRITES, _OTHER_O = lists("writes") | dict.fromkeys(_FORMATTERS, ("if-told",)), names("other-o")
 _USUAL = SHARED["%USUAL-OUTPUT"]
 HARMLESS = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 
@@ -255,6 +259,12 @@ def _wget(command: SimpleCommand, words: Arguments) -> list[str]:
     return [*_bundled(command, "OPoa"), *([] if named else ["."])]
 
 
+def _formatter(command: SimpleCommand, words: Arguments) -> list[str]:
+    """Some rewrite what they are given unless they only check it, others when they are told to."""
+    checks, told = words.has(r"--(?:check|diff).*|-c"), words.has(r"-\w*[iw]\w*|--write|--fix.*|--in-?place")
+    return words.given if told or (command.name in _REWRITES and not checks) else []
+
+
 _LOOKS_UP = re.compile(r"\s*(?:select|explain|\.(?:dump|headers|indexes|mode|schema|tables))\b", re.IGNORECASE)
 
 
@@ -283,7 +293,8 @@ def _git(command: SimpleCommand, words: Arguments) -> list[str]:
     if not name or name in _GIT_READS:
         pairs = (option.partition("=") for option in words.options)
         return [value for option, sign, value in pairs if "output" in f"{option}{sign}{value}" and value]
-    return [*(folders or ["."]), *files, *(word for word in rest if word.startswith(("/", "~", "..")))]
+    named = name in ("mv", "rm", "restore", "checkout", "submodule")
+    return [*(folders or ["."]), *files, *(word for word in rest if named or word.startswith(("/", "~", "..")))]
 
 
 def find_roots(command: SimpleCommand) -> list[str]:
@@ -326,8 +337,7 @@ _KINDS: dict[str, Callable[[SimpleCommand, Arguments], list[str]]] = {
     "delete": lambda command, words: find_roots(command) if "-delete" in command.words else [],
     "every": _every,
     "git": _git,
-    "if-not-checking": lambda command, words: [] if words.has(r"--(?:check|diff).*|-c") else words.given,
-    "if-told": lambda command, words: words.given if words.has(r"-\w*[iw]\w*|--write|--fix.*|--in-?place") else [],
+    "if-told": _formatter,
     "in-place": _in_place,
     "last": _last,
     "link": _link,
