@@ -12,7 +12,8 @@ from hookline.events import CATALOG
 from hookline.hosts.host import HookTrust, Host, ProofRecipe, mcp_name, read_row
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def as_dict(value: Any) -> dict[str, Any]:
+    """The value if it is an object; else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -62,10 +63,10 @@ _CODEX_CUTS_TO = {"SessionEnd": 3}
 def _codex_hashes(file: str, content: Any, ours: Callable[[Any], bool]) -> dict[str, str]:
     """The key and hash of each of our entries in `hooks.json`, whatever else the file holds."""
     found = {}
-    for event, groups in _dict(_dict(content).get("hooks")).items():
+    for event, groups in as_dict(as_dict(content).get("hooks")).items():
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
         for number, group in enumerate(groups if isinstance(groups, list) else ()):
-            listed = _dict(group).get("hooks")
+            listed = as_dict(group).get("hooks")
             for index, hook in enumerate(listed if isinstance(listed, list) else ()):
                 if isinstance(hook, dict) and ours(hook.get("command")):
                     found[f"{file}:{name}:{number}:{index}"] = _codex_hash(event, name, group.get("matcher"), hook)
@@ -120,7 +121,7 @@ def _unwrap_kimi(payload: dict[str, Any]) -> dict[str, Any]:
 # A proof gives it time: it installs its plugins' packages first.
 def _unwrap_opencode(payload: dict[str, Any]) -> dict[str, Any]:
     """A plugin's hook gets `input` and `output`; what is to be judged is in one or the other."""
-    given, made = _dict(payload.pop("input", None)), _dict(payload.pop("output", None))
+    given, made = as_dict(payload.pop("input", None)), as_dict(payload.pop("output", None))
     parts = made.get("parts")
     texts = [str(part.get("text", "")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else None
     found = {
@@ -146,7 +147,7 @@ def _opencode_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 # OpenHands CLI: Claude Code's nesting, `decision: deny` in answers; a project's file replaces the user's.
 def _openhands_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """It does not say which server a tool belongs to."""
-    return (mcp_name("unknown", name),) if _dict(fields.get("tool_input")).get("kind") == "MCPToolAction" else ()
+    return (mcp_name("unknown", name),) if as_dict(fields.get("tool_input")).get("kind") == "MCPToolAction" else ()
 
 
 # Windsurf: an action for each tool, with the tool's input in `tool_info`.
@@ -156,7 +157,7 @@ _WINDSURF_ACTIONS = {"run_command": ("Bash", {"command_line": "command"}), "writ
 
 def _unwrap_windsurf(payload: dict[str, Any]) -> dict[str, Any]:
     """The action's name says which tool it is; `tool_info` is its input."""
-    action, info = str(payload.get("agent_action_name", "")), _dict(payload.pop("tool_info", None))
+    action, info = str(payload.get("agent_action_name", "")), as_dict(payload.pop("tool_info", None))
     payload["hook_event_name"] = action
     if "prompt" in action:
         return {**payload, "prompt": info.get("user_prompt")}

@@ -19,7 +19,7 @@ from hookline.hosts.install.apply import keep_form
 from hookline.hosts.install.entries import config_path, user_path
 from hookline.hosts.install.survey import Binary, lab
 from hookline.hosts.prove.model import ModelTurn, ScriptedModel, serving
-from hookline.hosts.table import AGENTS
+from hookline.hosts.table import AGENTS, as_dict
 from hookline.processes.tree import MARKER, Group, new_marker
 
 
@@ -180,7 +180,7 @@ def _governs(store: TrustedFolders, home: Path, project: Path) -> Any:
     values, known = _parse(store, _text(home / store.path)), {}
     if store.form == "table":
         name, key = store.names
-        known = {folder: toml_edit.lookup(row, (key,)) for folder, row in _table(values.get(name)).items()}
+        known = {folder: toml_edit.lookup(row, (key,)) for folder, row in as_dict(values.get(name)).items()}
     elif store.form == "lists":
         known = {folder: name for name in store.names for folder in values.get(name) or ()}
     else:
@@ -202,11 +202,7 @@ def _say(store: TrustedFolders, home: Path, folder: Path, value: Any) -> None:
 
 
 def _parse(store: TrustedFolders, text: str) -> dict[str, Any]:
-    return toml_edit.checked(text) if store.path.endswith(".toml") else _table(jsonc.parse(text).value)
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return toml_edit.checked(text) if store.path.endswith(".toml") else as_dict(jsonc.parse(text).value)
 
 
 def trust_folder(host: str, home: Path, folder: Path) -> None:
@@ -273,7 +269,7 @@ def _follow_hashes(path: Path, moved: dict[str, str]) -> None:
     """The trust in hooks is bound to where they lie: in the copy they lie elsewhere. The hashes stay as they are."""
 
     def edited(text: str) -> str:
-        for key, value in _table(toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))).items():
+        for key, value in as_dict(toml_edit.lookup(toml_edit.checked(text), ("hooks", "state"))).items():
             for before, after in moved.items():
                 if key.startswith(before):
                     text = toml_edit.set_value(text, ("hooks", "state", after + key.removeprefix(before)), value)
