@@ -156,6 +156,18 @@ async def test_threads_without_a_call_end_by_themselves() -> None:
     await asyncio.to_thread(until, lambda: not ours())
 
 
+async def test_closing_ends_threads_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, however long they would have waited; a later call still has a thread, which ends after it."""
+    monkeypatch.setattr("hookline.runners.function._IDLE_SECONDS", 3600.0)
+    threads = Threads()
+    assert await threads.call(lambda: 1) == 1
+    threads.close()
+    await asyncio.to_thread(until, lambda: not ours())
+
+    assert await threads.call(lambda: 2) == 2
+    await asyncio.to_thread(until, lambda: not ours())
+
+
 async def test_when_the_system_gives_no_thread_a_call_waits_for_one_of_ours(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -41,7 +41,8 @@ class FunctionRunner:
         return cast("Answer", answer)  # whether it is one, the engine finds out
 
     async def aclose(self) -> None:
-        """Nothing is kept; what was abandoned ends when its function returns."""
+        """Let threads end; an abandoned one ends when its function returns."""
+        self._threads.close()
         if self.abandoned:
             log.warning("%d function hook(s) still run in abandoned threads", self.abandoned)
 
@@ -57,6 +58,7 @@ class Threads:
         self._waiting: deque[ThreadedCall] = deque()
         self._lock = threading.Condition()
         self._idle = self._all = 0
+        self._closed = False
         self.abandoned: int = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
@@ -98,7 +100,7 @@ class Threads:
         """The call that a thread takes, unless it was given up on; `None` if the thread is to end."""
         with self._lock:
             self._idle += 1
-            self._lock.wait_for(lambda: self._waiting, _IDLE_SECONDS)
+            self._lock.wait_for(lambda: self._waiting or self._closed, _IDLE_SECONDS)
             self._idle -= 1
             while self._waiting:
                 call = self._waiting.popleft()
@@ -107,6 +109,12 @@ class Threads:
                     return call
             self._all -= 1
             return None
+
+    def close(self) -> None:
+        """From now on a thread that has nothing to do ends."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
 
 
 class ThreadedCall:

@@ -12,7 +12,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -196,9 +195,16 @@ class Observers:
         if self._thread is None:
             self.close(0)
             return
-        closing = ThreadPoolExecutor(1, "hookline-observers-close")
-        await asyncio.get_running_loop().run_in_executor(closing, self.close, timeout)
-        closing.shutdown()
+        loop, closed = asyncio.get_running_loop(), asyncio.Event()
+
+        def close() -> None:
+            self.close(timeout)
+            loop.call_soon_threadsafe(closed.set)
+
+        closing = threading.Thread(target=close, name="hookline-observers-close", daemon=True)  # may hang for ever
+        closing.start()
+        await closed.wait()
+        closing.join()
 
 
 def _notified(observer: Observer, notice: Notice) -> Any:
