@@ -92,7 +92,7 @@ def _measure(name: str, known: list[Evidence], held: list[Evidence], args: argpa
     left = [call for call in asked if not policy.covering(call.tool, call.given, call.cwd, [project], home)]
     attacks = [one.given for one in shipped_attacks(project)]
     allowed = sum(bool(policy.covering("Bash", given, project, [project], home)) for given in attacks)
-    spared = len(left) / len(asked) - 1
+    spared = len(left) / max(len(asked), 1) - 1
     print(
         f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}); {allowed} attacks allowed"
     )

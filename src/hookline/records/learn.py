@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.resources import files
 from itertools import pairwise
@@ -60,7 +60,7 @@ def learn(
 ) -> Lesson:  # fmt: skip
     """Learn from the calls that ran; what was refused, and every attack (the shipped ones), stays asked about."""
     ran = [call._replace(cwd=absolute(call.cwd or ".", project, home)) for call in ran]
-    questions = [call for call in ran if is_question(call, project, home, rules)]
+    questions = _those(ran, lambda call: is_question(call, project, home, rules))
     folders = WorkingFolders(project, (project,), home)
     parts = list(_rows(call for call in questions if _is_line(call.tool)))
     read = _read_folders(parts, folders, least)
@@ -78,8 +78,20 @@ def learn(
     policy, dropped = _without_attacks(
         policy, [*refused, *(shipped_attacks(project) if attacks is None else attacks)], project, home
     )
-    spared = sum(bool(policy.covering(call.tool, call.given, call.cwd, [project], home)) for call in questions)
-    return Lesson(policy, len(questions), spared, dropped)
+    spared = _those(questions, lambda call: bool(policy.covering(call.tool, call.given, call.cwd, [project], home)))
+    return Lesson(policy, len(questions), len(spared), dropped)
+
+
+def _those(calls: Iterable[Evidence], judge: Callable[[Evidence], bool]) -> list[Evidence]:
+    """The calls that are judged so; a log has the same ones again and again, which are looked at once."""
+    known: dict[tuple[str, str, str], bool] = {}
+    found: list[Evidence] = []
+    for call in calls:
+        key = call.tool, written(call.given), call.cwd
+        if key not in known:
+            known[key] = judge(call)
+        found += [call] if known[key] else []
+    return found
 
 
 def gather(
