@@ -13,14 +13,72 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
+from math import inf
 from types import BuiltinMethodType, coroutine
-from typing import Any, cast
+from typing import Any, Protocol, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from hookline.errors import HookCancelled, HookFailed, HookTimeout
 
 _MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
+
+
+class TimerEntry(Protocol):
+    """What can be told that its time is over."""
+
+    def expire(self) -> None: ...
+
+
+class Alarm:
+    """One timer of an event loop for all hooks that wait on it: a timer for each costs more than many of them take.
+
+    It is set for the first that is due. Most answer long before that, so it rings in vain, and is set again only if
+    one still waits. It keeps no reference to its loop, which may go before it.
+    """
+
+    def __init__(self) -> None:
+        self._due: dict[TimerEntry, float] = {}
+        self._rings = inf
+        self._context = Context()  # the timer outlives the hook that had it set, whose own context must not
+
+    def set(self, entry: TimerEntry, when: float) -> None:
+        """Tell `entry` at `when`, in the loop's time; what was set for it before no longer counts."""
+        self._due[entry] = when
+        if when < self._rings:
+            self._ring_at(when)
+
+    def clear(self, entry: TimerEntry) -> None:
+        self._due.pop(entry, None)
+
+    def _ring_at(self, when: float) -> None:
+        self._rings = when
+        asyncio.get_running_loop().call_at(when, self._ring, when, context=self._context)
+
+    def _ring(self, when: float) -> None:
+        if when != self._rings:  # an earlier one was set after this
+            return
+        self._rings = inf
+        now = max(when, asyncio.get_running_loop().time())
+        for entry in [entry for entry, due in self._due.items() if due <= now]:
+            del self._due[entry]
+            entry.expire()
+        first = min(self._due.values(), default=inf)
+        if first < self._rings:
+            self._ring_at(first)
+
+
+_alarms: WeakKeyDictionary[asyncio.AbstractEventLoop, Alarm] = WeakKeyDictionary()
+
+
+def alarm_of(loop: asyncio.AbstractEventLoop) -> Alarm:
+    """The alarm of all hooks that wait on `loop`."""
+    alarm = _alarms.get(loop)
+    if alarm is None:
+        alarm = _alarms[loop] = Alarm()
+    return alarm
+
 
 UNWANTED = "the answer is no longer wanted"
 """Cancel a task that fires with this message and the hook hears of it before it is thrown out of its `await`."""
@@ -141,7 +199,8 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             return RaisedError(HookFailed(why))
         suspended, self._task, self._loop, self._before = self._suspended, task, task.get_loop(), task.cancelling()
         self._due = self._loop.time() + self._limits.seconds
-        self._ring_at(self._due)
+        self._alarm = alarm_of(self._loop)
+        self._alarm.set(self, self._due)
         step: Any = suspended
         try:
             while step is suspended:  # hand everything between the task and the coroutine to and fro
@@ -159,7 +218,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
                 if self._hurried or self._task.cancelling() != self._before:
                     self._hurry()
         finally:
-            self._timer.cancel()
+            self._alarm.clear(self)
             if self._presumed:
                 self._limits.on_presume(None)
             outside = self._cancelled_from_outside()
@@ -188,15 +247,11 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             return blocked_loop(self._loop.time() - self._stepped, self._limit)
         return HookTimeout(f"gave no reply within {self._limit:g} s")
 
-    def _ring_at(self, when: float) -> None:
-        # a context of its own: a timer that was cancelled stays in the loop for a while, and keeps its context
-        self._timer = self._loop.call_at(when, self._expire, context=Context())
-
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Its time, or its time to clean up, is over."""
         self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
         self._expired += 1
-        self._ring_at(self._loop.time() + self._limits.grace)
+        self._alarm.set(self, self._loop.time() + self._limits.grace)
         self._task.cancel()
 
     def _thrown(self, error: BaseException) -> Any:
@@ -220,8 +275,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             return
         self._hurried = hurried
         soon = self._loop.time() + self._limits.grace
-        self._timer.cancel()
-        self._ring_at(min(self._due, soon) if hurried else self._due)
+        self._alarm.set(self, min(self._due, soon) if hurried else self._due)
 
 
 def blocked_loop(seconds: float, limit: float) -> HookTimeout:
