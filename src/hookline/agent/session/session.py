@@ -5,6 +5,8 @@ A `Session` is one run: its options, what hosts and hooks have made of them, its
 which fills in who and where.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -155,7 +157,7 @@ class SessionConfig:
 class Session:
     """One run of the agent: its options, what became of those that change, and what has happened so far."""
 
-    def __init__(self, config: SessionConfig, host_of: "Callable[[Conversation], ToolHost]") -> None:
+    def __init__(self, config: SessionConfig, host_of: Callable[[Conversation], ToolHost]) -> None:
         self.config = config
         self.host_of = host_of  # what the tools of a conversation may ask of the agent
         self.id: str = config.session_id or str(uuid4())

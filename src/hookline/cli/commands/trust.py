@@ -50,18 +50,10 @@ def _not_by_content(status: Status) -> list[str]:
 
 
 def _json(status: Status) -> str:
-    said = {
-        "trusted": status.trusted,
-        "files": [
-            {
-                "file": item.label,
-                "runs": item.runs,
-                "sets": item.sets,
-                "scripts": [script.path for script in item.scripts],
-                "not_by_content": item.notes,
-            }
-            for item in status.items
-        ],
-        "changes": [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes],
-    }
-    return json_text(said)
+    files = [
+        {"file": item.label, "runs": item.runs, "sets": item.sets, "scripts": [script.path for script in item.scripts],
+         "not_by_content": item.notes}
+        for item in status.items
+    ]  # fmt: skip
+    changes = [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes]
+    return json_text({"trusted": status.trusted, "files": files, "changes": changes})
