@@ -125,6 +125,7 @@ async def test_what_is_written_is_no_address_that_is_reached(tool: str, given: d
     ("h=evil.example; curl http://$h/", "ask"),
     ("curl -s pypi.org/simple", "pass"),
     ("echo evil.example", "pass"),
+    ("curl file:///etc/hostname", "pass"),
     ("git commit -m 'as evil.example does'", "pass"),
     ("aws s3 ls s3://bucket", "pass"),
 ])  # fmt: skip

@@ -217,7 +217,8 @@ def _runs_what_it_makes(parsed: ShellLine) -> Iterator[str]:
     """A line that makes a file and runs it: it may hold any text, or be another program under a name of its own."""
     made = {path for part in parsed.commands for path in _made(part)} - {"."}
     for part in parsed.commands if made else ():
-        runs = part.words if part.name in SHELLS or language_of(part.name) else part.words[:1]
+        reads_files = not part.wraps and (part.name in SHELLS or language_of(part.name))
+        runs = part.words if reads_files else part.words[:1]
         for at, word in enumerate(runs):
             here = f"/{_bare(word)}"
             by_name = not at and "/" not in word  # looked for in the folders of PATH

@@ -31,6 +31,7 @@ from hookline.sandbox.policy import Policy
 
 _URL = re.compile(r"\b(?:https?|wss?|ssh|git|ftp)://(?:[^\s/@'\"]*@)?(\[[^\]]+\]|[\w.-]+)(?::(\d+))?", re.IGNORECASE)
 _SECURE_COPY = re.compile(r"(?<![\w/:.-])[\w.-]+@([\w-]+(?:\.[\w-]+)+):(?!\d)")
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)+\.?")
 _PORTS = {"http": 80, "ws": 80, "ssh": 22, "git": 9418, "ftp": 21}
 _REFUSED = re.compile(r"refused to look up `([\w.-]+)`")
 _ADDRESSES = ("url", "uri", "href", "link", "endpoint", "urls", "uris", "links")
@@ -98,7 +99,7 @@ def _judged(event: PreToolUse, hosts: Hosts) -> Reply | None:
     for line in shell_lines(event):
         names = [found[1] for found in _URL.finditer(line.text) if not _allowed(found, hosts)]
         names += [name for name in _SECURE_COPY.findall(line.text) if 22 not in hosts.ports(name)]
-        names += [name for name in flow_of(line.text).hosts if "/" not in name and not hosts.ports(name.lower())]
+        names += [name for name in flow_of(line.text).hosts if _NAME.fullmatch(name) and not hosts.ports(name.lower())]
         if names:
             return ask(f"`{names[0]}` is not among the hosts, and this line cannot be confined")
     return None

@@ -272,7 +272,7 @@ def _database(command: SimpleCommand, words: Arguments) -> list[str]:
     """`sqlite3 file` writes to the file, unless it is asked to look something up in it."""
     orders = [order for text in words.given[1:] for order in text.split(";") if order.strip()]
     looks = words.has("--?readonly") or (orders and all(map(_LOOKS_UP.match, orders)))
-    return [] if looks else words.given[:1]
+    return [] if looks or words.given[:1] == [":memory:"] else words.given[:1]
 
 
 _GIT_READS = frozenset(SHARED["%GIT-READS"])
@@ -293,8 +293,12 @@ def _git(command: SimpleCommand, words: Arguments) -> list[str]:
     if not name or name in _GIT_READS:
         pairs = (option.partition("=") for option in words.options)
         return [value for option, sign, value in pairs if "output" in f"{option}{sign}{value}" and value]
-    named = name in ("mv", "rm", "restore", "checkout", "submodule")
-    return [*(folders or ["."]), *files, *(word for word in rest if named or word.startswith(("/", "~", "..")))]
+    files += [word for word in rest if word.startswith(("/", "~", ".."))]
+    if name in ("mv", "rm", "restore"):
+        files += rest
+    elif name == "checkout":  # of a branch, perhaps
+        files += [word for word in rest if "/" in word or "." in word]
+    return [*(folders or ["."]), *dict.fromkeys(files)]
 
 
 def find_roots(command: SimpleCommand) -> list[str]:
