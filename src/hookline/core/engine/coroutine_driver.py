@@ -138,18 +138,23 @@ _MOST_IDLE = 64
 
 def start(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's answer, or `RaisedError`, or `Suspended` if it has to wait."""
-    try:
-        stepper = idle.pop()
-    except IndexError:
-        stepper = new_stepper()
+    stepper = idle.pop() if idle else new_stepper()
     try:
         said: Any = stepper(coroutine)
     except BaseException as error:  # noqa: BLE001 - an outcome, or raised again by the caller, which knows
         return RaisedError(error)
-    if said is not SILENT and said.__class__ is not EarlyAnswer:
+    return heard(stepper, said)
+
+
+def heard(stepper: Stepper, said: Any) -> Any:
+    """What a stepper said: the answer, or that the coroutine has to wait."""
+    if said is SILENT:
+        idle.append(stepper)
+        return None
+    if said.__class__ is not EarlyAnswer:
         return Suspended(stepper, said)
     idle.append(stepper)
-    return None if said is SILENT else said.take()
+    return said.take()
 
 
 def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any:

@@ -14,7 +14,17 @@ from typing import Any
 
 from hookline.core.engine.composition import decision_parser
 from hookline.core.engine.context import Binding, Context, bind
-from hookline.core.engine.coroutine_driver import RaisedError, Suspended, blocked_loop, drive, start
+from hookline.core.engine.coroutine_driver import (
+    SILENT,
+    RaisedError,
+    Suspended,
+    blocked_loop,
+    drive,
+    heard,
+    idle,
+    new_stepper,
+    start,
+)
 from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
@@ -105,6 +115,7 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
     """A single hook, the commonest case: `_all` without its loop."""
     call: Any = binding.call
     wants_context, waits, limit = binding.wants_context, binding.waits, binding.limit
+    take, keep = idle.pop, idle.append
 
     async def fire(event: Event) -> Verdict:
         started, ctx = clock(), None
@@ -114,10 +125,21 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
                 begun = call(event, ctx)
             else:
                 begun = call(event)
-            answer = start(begun) if waits else await begun
+            if not waits:
+                answer = await begun
+            else:  # as `start` does it
+                stepper = take() if idle else new_stepper()
+                answer = stepper(begun)
+                if answer is SILENT:
+                    keep(stepper)
+                    if (answered := clock()) - started <= limit:
+                        return Verdict(event, NOTHING, chosen, started, answered)
+                    answer = None
+                else:
+                    answer = heard(stepper, answer)
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
             answer = RaisedError(error)
-        if waits and type(answer) is Suspended:
+        if waits and answer.__class__ is Suspended:
             answer = await drive(answer, limits(ctx or Context(event, binding, started)))
         if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
@@ -147,7 +169,7 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
                 answer = start(begun) if waits else await begun
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
                 answer = RaisedError(error)
-            if waits and type(answer) is Suspended:
+            if waits and answer.__class__ is Suspended:
                 answer = await drive(answer, limits(ctx or Context(event, binding, now)))
             before, now = now, clock()
             answered.append(now)
