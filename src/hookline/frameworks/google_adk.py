@@ -49,7 +49,7 @@ class HooklinePlugin(BasePlugin):
         return run
 
     def _run_of(self, context: Any) -> AgentRun:
-        return self._first_run(context).run_of(context.agent_name)
+        return steps.run_of(self._first_run(context), context.agent_name)
 
     def _left(self, invocation_id: str, task: asyncio.Task[Any]) -> None:
         """The task of an invocation is over; what has not ended by then was cancelled."""
@@ -118,7 +118,7 @@ class HooklinePlugin(BasePlugin):
     async def after_agent_callback(self, *, agent: Any, callback_context: Any) -> None:
         """An agent that never asked a model itself, as a sequence or a loop, stops here; it may be run again."""
         first = self._first_run(callback_context)
-        run = first.run_of(agent.name)
+        run = steps.run_of(first, agent.name)
         stops = agent.name in first.agents and not run.finished and sys.exception() is None
         if stops and await run.finish(None) is not None:
             log.warning("a hook wants `%s` to keep going, for which ADK has no way here", agent.name)

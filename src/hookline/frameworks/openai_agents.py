@@ -165,7 +165,7 @@ class _Guard:
 
     async def ended(self, context: Any, agent: Any, output: Any) -> None:
         first = self.first_run(context)
-        run = first.run_of(agent.name)
+        run = steps.run_of(first, agent.name)
         unasked = _by_name(agent) or not run.finished  # its last answer came from a model that is not ours, or a tool
         if unasked and await run.finish(steps.text_of(steps.plain(output))) is not None:
             log.warning("a hook wants `%s` to keep going; give the agent a Model object for that", agent.name)
@@ -173,13 +173,13 @@ class _Guard:
 
     def before_request(self, context: Any, agent: Any) -> AgentRun:
         """The run that is about to call its model; one that a hook stopped must not."""
-        run = self.first_run(context).run_of(agent.name)
+        run = steps.run_of(self.first_run(context), agent.name)
         if run.stopped is not None and _by_name(agent):
             raise RunStopped(run.stopped)
         return run
 
     async def _call(self, original: Any, context: Any, raw: str) -> Any:
-        run = self.first_run(context).run_of(context.agent.name if context.agent is not None else "")
+        run = steps.run_of(self.first_run(context), context.agent.name if context.agent is not None else "")
         call = await run.judge(context.tool_name, _arguments(raw), context.tool_call_id)
         if call.refused is not None:
             return call.refused

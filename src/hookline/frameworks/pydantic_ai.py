@@ -87,16 +87,10 @@ class HooklineCapability(AbstractCapability[Any]):
             with steps.inside(self._run):
                 return await handler(given)
         except (*_FAILURES, ValidationError) as error:
-            await self._failed(use_id, error)
+            await _tell_failed(self._judged, use_id, error)
             raise
         finally:
             self._judged.pop(use_id, None)
-
-    async def _failed(self, use_id: str, error: Exception) -> None:
-        """Tell hooks of a tool that failed, once."""
-        call = self._judged.pop(use_id, None)
-        if call is not None:
-            await call.raised(error)
 
     async def before_tool_execute(self, ctx: RunContext[Any], *, call: ToolCallPart, args: Any, **more: Any) -> Any:
         judged = await self._run.judge(call.tool_name, args, call.tool_call_id)
@@ -121,7 +115,7 @@ class HooklineCapability(AbstractCapability[Any]):
         return replace(result, return_value=own) if isinstance(result, ToolReturn) else own
 
     async def on_tool_execute_error(self, ctx: Any, *, call: ToolCallPart, error: Exception, **more: Any) -> Any:
-        await self._failed(call.tool_call_id, error)
+        await _tell_failed(self._judged, call.tool_call_id, error)
         raise error
 
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
@@ -155,8 +149,15 @@ class HooklineCapability(AbstractCapability[Any]):
         return said.output if said.replaces else output
 
     async def on_output_process_error(self, ctx: Any, *, output_context: Any, error: Exception, **more: Any) -> Any:
-        await self._failed(_output_id(output_context), error)
+        await _tell_failed(self._judged, _output_id(output_context), error)
         raise error
+
+
+async def _tell_failed(judged: dict[str, ToolCall], use_id: str, error: Exception) -> None:
+    """Tell hooks of a tool that failed, once."""
+    call = judged.pop(use_id, None)
+    if call is not None:
+        await call.raised(error)
 
 
 def _output_id(context: Any) -> str:

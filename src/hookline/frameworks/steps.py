@@ -173,10 +173,6 @@ class AgentRun:
             "agent_id": self.agent_id, "agent_type": self.agent_type,
         }  # fmt: skip
 
-    def run_of(self, agent: str) -> "AgentRun":
-        """The run of an agent that this one handed over to; itself if it has none of its own."""
-        return self.agents.get(agent, self)
-
     def pop_notes(self) -> str:
         """What hooks want the model to know, once."""
         notes, self.notes = self.notes, []
@@ -372,6 +368,11 @@ class PendingCalls:
     def forget(self, runs: Collection[AgentRun]) -> None:
         """The calls of these runs never returned: they were cancelled, or wait for an approval."""
         self._found = {key: found for key, found in self._found.items() if found[1].run not in runs}
+
+
+def run_of(run: AgentRun, agent: str) -> AgentRun:
+    """The run of an agent that this one handed over to; itself if the agent has none of its own."""
+    return run.agents.get(agent, run)
 
 
 def current_run(hooks: object) -> AgentRun | None:

@@ -297,24 +297,25 @@ class Subprocess(asyncio.SubprocessProtocol):
         if self._child is None:
             return
         if self._closing is None:
-            ending = self._end(self._child, self._grace if grace is None else grace)
+            self.end_input()
+            ending = _end(self._child, self._over, self._grace if grace is None else grace)
             self._closing = asyncio.get_running_loop().create_task(ending)
         await asyncio.shield(self._closing)
 
-    async def _end(self, child: asyncio.SubprocessTransport, grace: float) -> None:
-        """A signal to the CLI first; at the end to everything it started."""
-        self.end_input()
-        for wait, number in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._over.wait()
-                return
-            with suppress(ProcessLookupError):
-                if number == _KILL and os.name == "posix":
-                    os.killpg(child.get_pid(), number)
-                else:
-                    child.send_signal(number)
-        await self._over.wait()
+
+async def _end(child: asyncio.SubprocessTransport, over: asyncio.Event, grace: float) -> None:
+    """A signal to the CLI first; at the end to everything it started."""
+    for wait, number in ((grace, signal.SIGTERM), (GRACE_AFTER_TERM, _KILL)):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await over.wait()
+            return
+        with suppress(ProcessLookupError):
+            if number == _KILL and os.name == "posix":
+                os.killpg(child.get_pid(), number)
+            else:
+                child.send_signal(number)
+    await over.wait()
 
 
 def _why_not(program: str, cwd: str | None, problem: OSError) -> str:

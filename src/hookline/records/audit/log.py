@@ -149,8 +149,13 @@ class AuditLog:
             if starts:
                 self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
                 self._thread.start()
-        if starts:
-            self._finish_at_exit()
+        if (
+            starts
+        ):  # what waits is written before the process ends, also where `multiprocessing` ends it, without `atexit`
+            atexit.register(self._close_at_exit)
+            util: Any = sys.modules.get("multiprocessing.util")
+            if util is not None:
+                self._finalizer = util.Finalize(None, self._close_at_exit, exitpriority=100)
         if len(self._waiting) > _MOST_WAITING:
             self._hurry(_FLUSH_SECONDS)  # the disk is slower than the agent: it has to wait
 
@@ -186,13 +191,6 @@ class AuditLog:
         if self.error is None or self._on_error == "warn":
             return None
         return stop(f"the audit log cannot be written, so the agent must not go on: {self.error}")
-
-    def _finish_at_exit(self) -> None:
-        """Write what waits before the process ends, also where `multiprocessing` ends it, which knows no `atexit`."""
-        atexit.register(self._close_at_exit)
-        util: Any = sys.modules.get("multiprocessing.util")
-        if util is not None:
-            self._finalizer = util.Finalize(None, self._close_at_exit, exitpriority=100)
 
     def _write(self, entries: list[_Entry]) -> None:
         with self._writing:

@@ -166,27 +166,15 @@ class LogStore:
         return {**far, "events": index.last_id, "last_id": index.last_id, **span}
 
     def page(self, wanted: Filter, cursor: str, limit: int) -> Values:
-        if wanted.text:
-            return self._search(wanted, cursor, limit)
         parts, values = self._reader.conditions(wanted)
         before = position(cursor)
+        if wanted.text:
+            top = before[1] if before else self.index.last_id + 1
+            return _search(self._reader, (parts, values), top, limit)
         parts += ["(time, id) < (?, ?)"] if before else []
         ids = f"SELECT id FROM events{_where(parts)} ORDER BY time DESC, id DESC LIMIT ?"
         values += [*(before or ()), limit]
         return _page(self._reader.rows(f"WHERE id IN ({ids}) ORDER BY time DESC, id DESC", values), limit)
-
-    def _search(self, wanted: Filter, cursor: str, limit: int) -> Values:
-        """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
-        parts, values = self._reader.conditions(wanted)
-        start = position(cursor)
-        top = start[1] if start else self.index.last_id + 1
-        rows: list[Values] = []
-        deadline = time.monotonic() + _SEARCH_SECONDS
-        while top > 1 and len(rows) < limit and time.monotonic() < deadline:
-            bottom = max(top - _SEARCH_ROWS, 1)
-            rows += self._reader.newest([*parts, "id >= ?", "id < ?"], [*values, bottom, top, limit - len(rows)])
-            top = rows[-1]["id"] if len(rows) >= limit else bottom
-        return {"rows": rows, "next": f"0.{top}" if top > 1 else ""}
 
     def after(self, last_id: int, wanted: Filter, limit: int) -> tuple[list[Values], int]:
         """What came in after an event, newest first, and how many that were in all."""
@@ -363,6 +351,18 @@ class LogStore:
                 self._checks[log] = [str(problem)]
             finally:
                 self._checking.discard(log)
+
+
+def _search(reader: IndexReader, where: tuple[list[str], list[Any]], top: int, limit: int) -> Values:
+    """Text is searched for back from the newest event, for a moment; the cursor says how far that went."""
+    parts, values = where
+    rows: list[Values] = []
+    deadline = time.monotonic() + _SEARCH_SECONDS
+    while top > 1 and len(rows) < limit and time.monotonic() < deadline:
+        bottom = max(top - _SEARCH_ROWS, 1)
+        rows += reader.newest([*parts, "id >= ?", "id < ?"], [*values, bottom, top, limit - len(rows)])
+        top = rows[-1]["id"] if len(rows) >= limit else bottom
+    return {"rows": rows, "next": f"0.{top}" if top > 1 else ""}
 
 
 def like(text: str) -> str:
