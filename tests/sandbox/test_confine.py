@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import hookline
 from tests.sandbox import arena
 
 pytestmark = pytest.mark.skipif(bool(arena.possible()), reason=arena.possible() or "lines can be tried")
@@ -264,6 +266,21 @@ def test_the_check_says_what_there_is() -> None:
     done = subprocess.run([*arena.HOOKLINE, "--check"], capture_output=True, text=True, check=False)
 
     assert (done.returncode, "confine    works: a write outside was refused" in done.stdout) == (0, True)
+
+
+def test_hookline_holds_lines_wherever_it_is_installed(tmp_path: Path) -> None:
+    """In the temporary folder, too, which lines do not see: the supervisor reads its modules as it needs them."""
+    copy, inside = tmp_path / "hookline", tmp_path / "inside"
+    shutil.copytree(Path(hookline.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    inside.mkdir()
+    (tmp_path / "other").write_text("another program's")
+    argv = [sys.executable, "-I", "-S", "-B", str(copy / "sandbox" / "launch.py"), "--write", str(inside), "--"]
+    done = subprocess.run(
+        [*argv, "sh", "-c", f"echo made > made; cat made {tmp_path}/other"],
+        capture_output=True, text=True, check=False, cwd=inside,
+    )  # fmt: skip
+
+    assert (done.stdout, "Permission denied" in done.stderr) == ("made\n", True), done.stderr
 
 
 @pytest.mark.parametrize("kept", [(), (0, 1, 2), (1, 2, -1, 5), (0, 3, 4, 9)])

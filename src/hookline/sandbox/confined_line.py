@@ -130,7 +130,7 @@ class ReadRules:
     def _grant(self, rights: PathRights) -> None:
         hidden = [*self._hidden.outside, "/dev"]
         if self._read is None:
-            tops = ["/"]
+            tops = ["/", *(own for own in map(os.path.realpath, _OWN) if inside_any(own, hidden))]  # installed in /tmp
             rights.allow_listing()
         else:
             tops = [*self._read, *places.read_table("system"), *_OWN]
