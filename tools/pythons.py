@@ -1,8 +1,9 @@
 """Run tests on every supported Python that this machine has: `python -m tools.pythons [--core] [pytest arguments]`.
 
 Each version gets an environment of its own (`.venv-3.12`, …). The Python that runs this is left out, because
-`make test` has tested it. Versions that are not installed are named, and are not a failure. With `--core` the
-environments have what the core's tests need and no extra, which is quick enough for every run of CI.
+`make test` has tested it. Versions that are not installed, or for which no package can be had, are named, and are not
+a failure. With `--core` the environments have what the core's tests need and no extra, which is quick enough for every
+run of CI.
 """
 
 from __future__ import annotations
@@ -63,6 +64,12 @@ def environment(version: str, python: str, *, core: bool) -> Path:
     return venv
 
 
+def can_install(venv: Path) -> bool:
+    """Whether anything can be installed there at all; if so, it is our requirements that do not fit."""
+    command = [str(venv / "bin" / "python"), "-m", "pip", "install", "-qq", "--dry-run", "msgspec"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def test(version: str, arguments: Sequence[str], *, core: bool) -> str:
     """Run the tests on one version; how it ended, in a word or two."""
     python = find(version)
@@ -72,6 +79,8 @@ def test(version: str, arguments: Sequence[str], *, core: bool) -> str:
     try:
         venv = environment(version, python, core=core)
     except subprocess.CalledProcessError as error:
+        if not can_install(ROOT / f".venv-{version}{'-core' if core else ''}"):
+            return "not set up: no index has a package for it"
         return f"failed: setting up ended with exit code {error.returncode}"
     command = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", *arguments]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -32,7 +32,7 @@ VALUES = {
     "__PYVENV_LAUNCHER__": "{evil}/bin/python",
 }  # fmt: skip
 FOLDERS = ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONPLATLIBDIR", "PYTHONPYCACHEPREFIX")
-OUTSIDE = Path(__file__).parent
+OUTSIDE = Path("/usr")  # wherever this checkout lies, which may be the temporary folder
 """A folder that can be written to and is not in the system's temporary one, as the projects of tests are."""
 EVIL = "import os; open({mark!r}, 'a').write(__file__); os._exit(0)\n"
 PLANTED = (

@@ -273,7 +273,7 @@ def test_an_input_that_never_ends_is_denied_in_time(guest: Desk, begun: bytes) -
 def test_the_temporary_folder_is_the_systems(guest: Desk) -> None:
     """A variable does not move it: a project could set one for the hooks that judge it."""
     guard = ("guard", "paths", "--root", str(guest.project), "--temporary")
-    outside = Path(__file__).parent
+    outside = Path("/usr")
     payload = json.loads(event()) | {"tool_name": "Write", "tool_input": {"file_path": str(outside / "x")}}
     guest.warm(*guard, stdin=json.dumps(payload), TMPDIR=str(outside))
 
