@@ -162,21 +162,22 @@ class StayInside(msgspec.Struct, eq=False):
         for file in files:
             with suppress(UnresolvablePath):  # such a path is judged with the others
                 for path in list(places_of(file.path, cwd)):
-                    for place in (path,) if holds_secrets(path, places) else self._in_folder(path, file, places):
+                    found = [path] if holds_secrets(path, places) else []
+                    if not found and (file.deep or file.by == "git"):
+                        found = self._in_folder(path, file, places)
+                    for place in found:
                         if not inside_any(place, self.show):
                             return f"`{file.path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
 
-    def _in_folder(self, folder: str, file: FileRead, places: Mapping[str, str]) -> Iterator[str]:
+    def _in_folder(self, folder: str, file: FileRead, places: Mapping[str, str]) -> list[str]:
         """The secrets that a reader of a whole folder comes upon; one of which nothing is known may read the folder."""
-        if not file.deep and file.by != "git":
-            return
         if place_of(folder, places) and os.path.isdir(folder):
-            yield folder
-        elif file.deep and file.by:
-            for place in places_below(folder, places):
-                if not any(fnmatchcase(name, skipped) for name in place.split("/") for skipped in file.without):
-                    yield place
+            return [folder]
+        below = places_below(folder, places) if file.deep and file.by else ()
+        return [
+            one for one in below if not any(fnmatchcase(name, each) for name in one.split("/") for each in file.without)
+        ]
 
     def _judge_guesses(self, event: PreToolUse, fence: Fence) -> Reply | None:
         """Ask about a text that is the name of something on this machine, whatever its argument is called."""
@@ -240,8 +241,10 @@ class StayInside(msgspec.Struct, eq=False):
         for file in found.files:
             if file.by not in ("", "ls") and not held:
                 paths |= dict.fromkeys(_files(file.path, cwd, doubts, hidden="dotglob" in line))
-        read = [*map(FileRead, paths), *(file for file in found.files if file.deep or file.by)]
-        secret = self._secret([file for file in read if file.path != "." or (file.deep and not held)], cwd)
+        read = {path: FileRead(path) for path in paths if path != "."}  # a folder is not one of the files
+        whole = (file for file in found.files if file.deep or file.by == "git")
+        read |= {file.path: file for file in whole if file.path != "." or (file.deep and not held)}
+        secret = self._secret([*read.values()], cwd)
         if secret or not self.read:
             return secret
         doubts += [each for each in found.undecidable if each not in doubts]
