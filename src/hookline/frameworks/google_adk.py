@@ -168,8 +168,8 @@ class HooklinePlugin(BasePlugin):
         call = self._calls.leave(tool_context)
         if call is None:
             return None
-        is_mcp = any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__)
-        if is_mcp and isinstance(result, dict) and (result.get("isError") or result.get("is_error")):
+        says_error = isinstance(result, dict) and (result.get("isError") or result.get("is_error"))
+        if says_error and any(cls.__module__.startswith("google.adk.tools.mcp_tool") for cls in type(tool).__mro__):
             said = await call.failed(steps.text_of(result.get("content")))
         else:
             said = await call.succeeded(result)

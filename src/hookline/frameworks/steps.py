@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any, Self, TypeVar
 from uuid import uuid4
 
@@ -29,7 +28,9 @@ from hookline.replies import NOTHING, Decision, Reply, deny
 T = TypeVar("T")
 log: logging.Logger = logging.getLogger("hookline.adapters")
 UNSET = msgspec.UNSET
-_current: ContextVar[Mapping[int, "AgentRun | None"]] = ContextVar("hookline_runs", default=MappingProxyType({}))
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+_NO_RUNS: Mapping[int, "AgentRun | None"] = {}  # as a dict, which is quickest to copy
+_current: ContextVar[Mapping[int, "AgentRun | None"]] = ContextVar("hookline_runs", default=_NO_RUNS)
 """The runs whose tools are being called here: an agent with several sets of hooks has one for each."""
 
 
@@ -53,8 +54,8 @@ class HookClient:
             why = f"hooks could not be asked: {type(problem).__name__}: {problem}; {event.event_name} fails closed"
             return Verdict(event, deny(why) if events.spec_of(event).gate else NOTHING)
 
-    async def _verdict(self, event: events.Event) -> Verdict:
-        return await self.hooks.fire(event)
+    def _verdict(self, event: events.Event) -> Coroutine[Any, Any, Verdict]:
+        return self.hooks.fire(event)
 
     async def ask(self, verdict: Verdict) -> Resolution:
         """The answer to a verdict of `ask`; `None` if there is no one to ask."""
@@ -86,6 +87,8 @@ def done(step: Coroutine[Any, Any, T]) -> T:
 
 def plain(value: Any) -> Any:
     """The value as JSON has it: models and dataclasses become objects, what has no JSON form becomes its text."""
+    if type(value) is dict:  # a call's arguments: what is common comes first
+        return {str(key): item if type(item) in _PLAIN else plain(item) for key, item in value.items()}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):
@@ -190,10 +193,7 @@ class AgentRun:
 
     async def fire(self, kind: type[events.Event], **fields: Any) -> Verdict:
         """The verdict on an event of this run; the first hook that ends the run says why."""
-        verdict = await self.client.fire(kind(**self.identity, **fields))
-        if verdict.stop and self.stopped is None:
-            self.stopped = verdict.stop_reason or "a hook stopped the agent"
-        return verdict
+        return _heeded(self, await self.client.fire(kind(**self.identity, **fields)))
 
     async def begin(self, prompt: Any, *, resumed: bool = False, model: str | None = None) -> bool:
         """Whether the run may start and its prompt reach the model.
@@ -262,8 +262,14 @@ class AgentRun:
         self.finished = False
         if self.stopped is not None:
             return ToolCall(self, name, given, id, refused=f"`{name}` was denied: {self.stopped}")
-        verdict = await self.fire(events.PreToolUse, tool_name=name, tool_input=given, tool_use_id=id)
-        refused, changed = None, verdict.reply.input
+        event = events.PreToolUse(  # for every call, so without the detour over `identity`
+            session_id=self.session_id, cwd=self.cwd, prompt_id=self.prompt_id, agent_id=self.agent_id,
+            agent_type=self.agent_type, tool_name=name, tool_input=given, tool_use_id=id,
+        )  # fmt: skip
+        verdict = await self.client.fire(event)
+        if verdict.reply is NOTHING:  # as most often
+            return ToolCall(self, name, given, id, started=perf_counter())
+        refused, changed = None, _heeded(self, verdict).reply.input
         if verdict.blocked or verdict.decision is Decision.DEFER:
             refused = f"`{name}` was denied: {verdict.reason or 'a hook denied it'}"
         elif verdict.decision is Decision.ASK:
@@ -289,6 +295,12 @@ class AgentRun:
         else:
             approved = answer is True
         return None if approved else f"`{name}` was not approved: {why}", changed
+
+
+def _heeded(run: AgentRun, verdict: Verdict) -> Verdict:
+    if verdict.stop and run.stopped is None:
+        run.stopped = verdict.stop_reason or "a hook stopped the agent"
+    return verdict
 
 
 class ToolCall(msgspec.Struct):
