@@ -191,8 +191,8 @@ class _Last(BasePlugin):
         super().__init__(name=f"{owner.name}_last")
         self._owner = owner
 
-    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
-        return await self._owner.judge_call(tool, tool_args, tool_context)
+    def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+        return self._owner.judge_call(tool, tool_args, tool_context)
 
 
 def _text(content: types.Content | None) -> str:
