@@ -134,9 +134,11 @@ class ProgramOutput:
         self.wanted: bool = True
         self._changed, self._overflow = changed, overflow
         self._loop = asyncio.get_running_loop()
+        self._listening: set[int] = set()
 
     def listen(self, *fds: int) -> None:
-        for fd in fds or tuple(self.open):
+        for fd in {*(fds or self.open)} - self._listening:
+            self._listening.add(fd)
             self._loop.add_reader(fd, self.read, fd)
 
     def read(self, fd: int) -> None:
@@ -181,7 +183,8 @@ class ProgramOutput:
     def close(self, *fds: int) -> None:
         for fd in fds or tuple(self.open):
             if self.open.pop(fd, None) is not None:
-                self._loop.remove_reader(fd)
+                if fd in self._listening:
+                    self._loop.remove_reader(fd)
                 os.close(fd)
 
 

@@ -49,8 +49,8 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     marker: str = ""
 
     def environ(self) -> dict[str, str]:
-        env = dict(os.environ if self.env is None else self.env)
-        return {**env, MARKER: self.marker} if self.marker else env
+        marked = {MARKER: self.marker} if self.marker else {}
+        return {**(os.environ if self.env is None else self.env), **marked}
 
 
 class Child(msgspec.Struct):

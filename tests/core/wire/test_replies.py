@@ -344,3 +344,14 @@ def test_a_python_hook_approves_a_permission_in_the_words_of_the_seeds() -> None
 
     assert decode_mapping(approve, "PermissionRequest") == allow() | message("hi")
     assert claude.decode_reply(approve, "PermissionRequest") == message("hi")
+
+
+def test_what_a_reader_changes_is_not_in_the_next_reply() -> None:
+    text = '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": "ls"}}}'
+    first = claude.decode_reply(text, "PreToolUse")
+    assert first.input is not None
+    first.input["command"] = "rm"
+    assert claude.decode_reply(text, "PreToolUse").input == {"command": "ls"}
+    for _ in range(2):
+        with pytest.raises(ReplyError):
+            claude.decode_reply('{"decision": 1}', "PreToolUse")

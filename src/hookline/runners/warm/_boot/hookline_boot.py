@@ -330,6 +330,25 @@ def flush():
 
 # -- the process that forks, and from `become` on a run ---------------------------------------------------------------
 
+REHEARSAL = """
+import json, sys
+class A:
+    def f(self, x, *y, z=1, **k):
+        try:
+            with open("x") as f: data = json.load(f)
+            if x.get("tool_input", {}).get("command", "") == f"{z}": print("a", file=sys.stderr)
+        except (KeyError, ValueError) as e: return [x for x in y if x] + [lambda: z, {**k, "a": (1, 2.0, None, True)}]
+if __name__ == "__main__": sys.exit(A().f({}))
+"""
+
+
+def rehearse():
+    """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
+    compile(REHEARSAL, "<rehearsal>", "exec")
+    if json := HIDDEN.modules.get("json"):
+        json.loads(json.dumps({"a": ["b", 1, 2.5, None, True]}))
+    shadowed({""})
+
 
 def serve(before):
     """Fork for every run; only a fork returns: the code to run, and where."""
@@ -346,5 +365,7 @@ def serve(before):
     gc.collect()
     gc.freeze()  # a fork neither walks nor copies what was there before it
     parent.serve()
+    if not template.is_waiting(parent.requests):
+        rehearse()
     HIDDEN.offer()
     return prepare(*parent.become())
