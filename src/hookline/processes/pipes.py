@@ -88,6 +88,7 @@ class ProgramInput:
     def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
         self._fd, self._loop = fd, loop
         self._pending = memoryview(b"")
+        self._watched = False  # whether the loop is to tell when more can be written
         self.stays = False
         """Whether more may follow once everything is written."""
 
@@ -102,18 +103,24 @@ class ProgramInput:
                 self._pending = self._pending[os.write(self._fd, self._pending) :]
         except BlockingIOError:
             self._loop.add_writer(self._fd, self._go_on)
+            self._watched = True
             return
         except OSError:  # it does not want to read: its right (FACTS.md §6, `run_nostdin`)
             self.close()
             return
         if self.stays:
-            self._loop.remove_writer(self._fd)
+            self._unwatch()
         else:
             self.close()
 
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._loop.remove_writer(self._fd)
+
     def close(self) -> None:
         if self._fd >= 0:
-            self._loop.remove_writer(self._fd)
+            self._unwatch()
             os.close(self._fd)
             self._fd = -1
 

@@ -212,8 +212,10 @@ class Slot:
     """
 
     def __init__(self) -> None:
-        free = asyncio.BoundedSemaphore(PARALLEL_STARTS), asyncio.Lock()
-        self._free, self._turn = _SLOTS.setdefault(asyncio.get_running_loop(), free)
+        loop = asyncio.get_running_loop()
+        if loop not in _SLOTS:
+            _SLOTS[loop] = asyncio.BoundedSemaphore(PARALLEL_STARTS), asyncio.Lock()
+        self._free, self._turn = _SLOTS[loop]
         self.given: bool = False
 
     async def __aenter__(self) -> Self:
