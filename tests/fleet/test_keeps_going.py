@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from nats.aio.msg import Msg
 
 from hookline.errors import FleetError
 from hookline.fleet.connection import SIGNATURE_HEADER, STATUS_BUCKET, Server, audit_of, end
@@ -198,6 +199,36 @@ async def test_a_mirror_that_is_older_than_the_stream_is_filled_again(tmp_path: 
             assert hub.folder.ledger.problems() == []
         assert mirror.path.read_bytes() == log.path.read_bytes()
         assert AuditFile(mirror.path).verify() == []
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+async def test_a_mirror_is_filled_again_also_where_its_last_block_was_not_acknowledged(
+    tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader goes on with that block, which follows nothing that the mirror still has."""
+    acknowledge = Msg.ack
+
+    async def forgets_the_last(message: Msg) -> None:
+        if message.metadata.sequence.stream != 4:
+            await acknowledge(message)
+
+    log = AuditFile(tmp_path / "laptop.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr(Msg, "ack", forgets_the_last)
+        async with running(tmp_path / "hub") as hub:
+            machine = await enrolled(hub, tmp_path / "laptop")
+            mirror = hub.folder.ledger.mirror(machine.enrolment().machine)
+            async with Connected(machine):
+                for number in range(4):
+                    log.append([{"event": "PreToolUse"}])
+                    await until(lambda seq=number + 1: mirror.last.seq == seq)  # type: ignore[misc]
+    mirror.path.write_bytes(b"".join(log.path.read_bytes().splitlines(keepends=True)[:kept]))
+    mirror.path.with_name(mirror.path.name + ".head").unlink()
+    async with running(tmp_path / "hub") as hub:
+        again = hub.folder.ledger.mirror(machine.enrolment().machine)
+        await until(lambda: again.last.seq == 4)
+        assert hub.folder.ledger.problems() == []
+    assert mirror.path.read_bytes() == log.path.read_bytes()
 
 
 # -- what is killed --------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import msgspec
 from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet.ledger import Rollout
-from hookline.records.audit.chain import Link, link_of
+from hookline.records.audit.chain import Link, link_before, link_of
 
 with extra("a fleet", "fleet"):
     from nats.aio.client import Client
@@ -84,6 +84,15 @@ async def last_block(js: JetStreamContext, machine: str) -> tuple[Link, int]:
         return Link(), 0
     lines = (last.data or b"").splitlines(keepends=True)
     return (link_of(lines[-1]) if lines else None) or Link(), last.seq or 0
+
+
+async def first_follows(js: JetStreamContext, machine: str, start: int) -> Link:
+    """What a machine's first audit block from a place of the stream on follows."""
+    try:
+        first = await js.get_msg(AUDIT_STREAM, seq=start, subject=audit_of(machine), next=True)
+    except NotFoundError:
+        return Link()
+    return link_before((first.data or b"").partition(b"\n")[0] + b"\n") or Link()
 
 
 async def connect(

@@ -249,11 +249,13 @@ class Mirroring:
         return await js.pull_subscribe(f"{wire.AUDIT}.*", durable=_CONSUMER, stream=wire.AUDIT_STREAM, config=config)
 
     async def _behind(self, start: int) -> list[str]:
-        """The machines whose last acknowledged block is not at the end of their mirror, nor anywhere in it."""
+        """The machines whose mirror lacks what `start` follows: their last block, or what their next block follows."""
         found = []
         for machine in self._folder.registry.members():
             ends, place = await wire.last_block(self._js(), machine)
-            if place < start and ends != Link() and not self._folder.ledger.mirror(machine).holds(ends):
+            if place >= start:
+                ends = await wire.first_follows(self._js(), machine, start)
+            if ends != Link() and not self._folder.ledger.mirror(machine).holds(ends):
                 found.append(machine)
         return found
 
