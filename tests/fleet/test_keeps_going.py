@@ -23,7 +23,7 @@ from nats.aio.msg import Msg
 from hookline.errors import FleetError
 from hookline.fleet.connection import SIGNATURE_HEADER, STATUS_BUCKET, Server, audit_of, end
 from hookline.fleet.hub import Hub
-from hookline.fleet.ledger import Status, rows
+from hookline.fleet.ledger import Mirror, Status, rows
 from hookline.fleet.machine import Machine
 from hookline.fleet.members import MachineKey, Member
 from hookline.records.audit import AuditFile
@@ -179,16 +179,22 @@ async def test_a_process_that_is_started_again_is_not_a_copy(tmp_path: Path) -> 
         assert (await row_of(hub, machine)).problems == ()
 
 
-async def test_a_mirror_that_is_older_than_the_stream_is_filled_again(tmp_path: Path) -> None:
-    """Restored from a back-up, or lost: the stream has what it lacks."""
-    log = AuditFile(tmp_path / "laptop.jsonl")
-    async with running(tmp_path / "hub") as hub:
-        machine = await enrolled(hub, tmp_path / "laptop")
+async def four_mirrored(log: AuditFile, folder: Path) -> tuple[Machine, Mirror]:
+    """A machine, and the hub's mirror of its log, once four records have come over one by one."""
+    async with running(folder / "hub") as hub:
+        machine = await enrolled(hub, folder / "laptop")
         mirror = hub.folder.ledger.mirror(machine.enrolment().machine)
         async with Connected(machine):
             for number in range(4):
                 log.append([{"event": "PreToolUse"}])
                 await until(lambda seq=number + 1: mirror.last.seq == seq)  # type: ignore[misc]
+    return machine, mirror
+
+
+async def test_a_mirror_that_is_older_than_the_stream_is_filled_again(tmp_path: Path) -> None:
+    """Restored from a back-up, or lost: the stream has what it lacks."""
+    log = AuditFile(tmp_path / "laptop.jsonl")
+    machine, mirror = await four_mirrored(log, tmp_path)
     lines = log.path.read_bytes().splitlines(keepends=True)
     for kept in (0, 1, 3):
         mirror.path.write_bytes(b"".join(lines[:kept]))
@@ -215,13 +221,7 @@ async def test_a_mirror_is_filled_again_also_where_its_last_block_was_not_acknow
     log = AuditFile(tmp_path / "laptop.jsonl")
     with monkeypatch.context() as patched:
         patched.setattr(Msg, "ack", forgets_the_last)
-        async with running(tmp_path / "hub") as hub:
-            machine = await enrolled(hub, tmp_path / "laptop")
-            mirror = hub.folder.ledger.mirror(machine.enrolment().machine)
-            async with Connected(machine):
-                for number in range(4):
-                    log.append([{"event": "PreToolUse"}])
-                    await until(lambda seq=number + 1: mirror.last.seq == seq)  # type: ignore[misc]
+        machine, mirror = await four_mirrored(log, tmp_path)
     mirror.path.write_bytes(b"".join(log.path.read_bytes().splitlines(keepends=True)[:kept]))
     mirror.path.with_name(mirror.path.name + ".head").unlink()
     async with running(tmp_path / "hub") as hub:

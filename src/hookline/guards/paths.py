@@ -241,10 +241,10 @@ class StayInside(msgspec.Struct, eq=False):
         for file in found.files:
             if file.by not in ("", "ls") and not held:
                 paths |= dict.fromkeys(_files(file.path, cwd, doubts, hidden="dotglob" in line))
-        read = {path: FileRead(path) for path in paths if path != "."}  # a folder is not one of the files
-        whole = (file for file in found.files if file.deep or file.by == "git")
-        read |= {file.path: file for file in whole if file.path != "." or (file.deep and not held)}
-        secret = self._secret([*read.values()], cwd)
+        whole = [file for file in found.files if file.deep or file.by == "git"]
+        whole = [file for file in whole if file.path != "." or (file.deep and not held)]
+        named = paths.keys() - {".", *(file.path for file in whole)}  # a folder is not one of the files
+        secret = self._secret([*map(FileRead, sorted(named)), *whole], cwd)
         if secret or not self.read:
             return secret
         doubts += [each for each in found.undecidable if each not in doubts]
