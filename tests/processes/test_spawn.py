@@ -126,6 +126,18 @@ async def test_an_environment_is_marked_each_time() -> None:
     assert first[1] == second[1] == b"1"
 
 
+async def test_an_environment_that_was_changed_in_place_is_not_taken_for_the_one_before() -> None:
+    """The environment that was encoded last is kept by what was in it, not by which object it was."""
+    env = {"PATH": os.environ["PATH"], "COLOUR": "red"}
+    spec = ProcessSpec(argv=("/bin/sh", "-c", "echo $COLOUR"), env=env)
+
+    red = (await run_process(spec)).stdout
+    env["COLOUR"] = "blue"
+    blue = (await run_process(spec)).stdout
+
+    assert (red, blue) == (b"red\n", b"blue\n")
+
+
 async def test_a_changed_environment_is_seen_by_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a hook's environment is made of is looked at every time, though it is put together only when it changed."""
     async with Hooks() as hooks:

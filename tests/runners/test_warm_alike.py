@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hookline.processes.pipes import ProcessResult
@@ -21,6 +22,7 @@ from tests.processes.running import run_process
 from tests.runners.scripts import BESIDE, BINARY, SCRIPTS
 
 pytestmark = pytest.mark.skipif(not enabled(True), reason="needs fork")
+RECVMSG = ("47 ", "212 ")  # on x86-64 and on the others
 STDIN = b'{"a": "\xc3\xbc"}\nsecond line\n'
 ENVIRONMENTS: dict[str, dict[str, str]] = {
     "plain": {},
@@ -65,11 +67,29 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
 async def both(warm: WarmPython, spec: ProcessSpec) -> tuple[ProcessResult, ProcessResult]:
     """The same program, run by a new interpreter and by a warm one."""
     cold = await run_process(spec, timeout=60)
+    await rehearsed(warm)
     first = await run_process(spec, timeout=60, launch=warm.launch)
     if first.warm:
         return cold, first
     await warm.warmed()
+    await rehearsed(warm)
     return cold, await run_process(spec, timeout=60, launch=warm.launch)
+
+
+async def rehearsed(warm: WarmPython) -> None:
+    """Wait until a fork of each interpreter has rehearsed and asks for its request, where the system shows that."""
+    for parent in warm.parents:
+        while os.access("/proc/self/syscall", os.R_OK) and not parent.ended.done():
+            if any(map(asks, psutil.Process(parent.process.pid).children())):
+                break
+            await asyncio.sleep(0.001)
+
+
+def asks(process: psutil.Process) -> bool:
+    try:
+        return Path(f"/proc/{process.pid}/syscall").read_text().startswith(RECVMSG)
+    except OSError:  # a run that has just ended
+        return False
 
 
 def what_counts(finished: ProcessResult) -> tuple[object, ...]:

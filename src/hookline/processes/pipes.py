@@ -215,6 +215,8 @@ class Process:
         self.over: asyncio.Future[None] = self.loop.create_future()
         self.printed.listen(child.stdout)
         child.exit.add_done_callback(self._exited)
+        if child.look is not None:
+            self.loop.call_soon(child.look)
         self.timers: list[asyncio.TimerHandle] = [self.loop.call_later(SHORT, self._attend)]
 
     async def finish(

@@ -120,11 +120,19 @@ def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started
     return Started(pid)
 
 
+_ENCODED: list[tuple[dict[str, str], list[bytes] | None]] = []
+"""The environment that was encoded last, marker aside: as a rule the next program's is the same."""
+
+
 def entries_of(spec: ProcessSpec) -> list[bytes] | None:
     """The environment as the kernel wants it; None if it cannot be written so."""
     env = spec.environ()
-    entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
-    return entries if len(entries) == len(env) and "=" not in "".join(env) else None
+    marker = env.pop(MARKER, None)
+    if not _ENCODED or _ENCODED[0][0] != env:
+        entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
+        _ENCODED[:] = [(env, entries if len(entries) == len(env) and "=" not in "".join(env) else None)]
+    known = _ENCODED[0][1]
+    return known if known is None or marker is None else [*known, in_bytes(f"{MARKER}={marker}")]
 
 
 def in_bytes(text: str) -> bytes:

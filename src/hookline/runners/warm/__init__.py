@@ -141,7 +141,7 @@ class WarmParent(ForkServer):
             return None
         pipes.close_theirs()
         child = Child(pid, *pipes.ours, self.loop.create_future(), warm=True)
-        self.loop.add_reader(go, partial(_ended, self.loop, go, child, planned.shell))
+        self.loop.add_reader(go.fileno(), partial(_ended, self.loop, go, child, planned.shell))
         return child
 
 
@@ -166,7 +166,7 @@ def _told(line: bytes, what: bytes) -> int:
 
 def _ended(loop: asyncio.AbstractEventLoop, go: socket.socket, child: Child, in_shell: bool) -> None:  # noqa: FBT001
     """The run has said how it ends, or its parent has; where both were killed, that cannot be known any more."""
-    loop.remove_reader(go)
+    loop.remove_reader(go.fileno())
     code = None
     with go, contextlib.suppress(OSError):
         code = _told(go.recv(64), b"ended")

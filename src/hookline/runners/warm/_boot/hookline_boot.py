@@ -23,6 +23,7 @@ import os
 import sys
 import zipimport
 
+import _frozen_importlib as bootstrap
 import _frozen_importlib_external as external
 import _socket
 
@@ -191,6 +192,17 @@ class Hidden:
             if one in given:
                 setattr(holder, last, given[one])
 
+    def rehearse(self, name):
+        """Import a hidden module and use it, and have nothing of that remain."""
+        held = [(known, known.copy()) for known in (self.modules, sys.modules, sys.path_importer_cache)]
+        module = bootstrap._gcd_import(name)
+        module.loads(module.dumps({"a": ["b", 1, 2.5, None, True]}))
+        for known, before in held:
+            known.clear()
+            known.update(before)
+        for holder, last, _ in self.attributes:
+            vars(holder).pop(last, None)
+
 
 HIDDEN = Hidden()
 
@@ -330,24 +342,19 @@ def flush():
 
 # -- the process that forks, and from `become` on a run ---------------------------------------------------------------
 
+PAUSE = 0.003  # seconds without a request after which a run has time to rehearse
 REHEARSAL = """
-import json, sys
-class A:
-    def f(self, x, *y, z=1, **k):
-        try:
-            with open("x") as f: data = json.load(f)
-            if x.get("tool_input", {}).get("command", "") == f"{z}": print("a", file=sys.stderr)
-        except (KeyError, ValueError) as e: return [x for x in y if x] + [lambda: z, {**k, "a": (1, 2.0, None, True)}]
-if __name__ == "__main__": sys.exit(A().f({}))
+import json
+if "a" in {}.get("b", {"c": f"{1}"}): print(*[x for x in (1, 2.5)], sep=json.dumps(""))
 """
 
 
-def rehearse():
+def rehearse(requests):
     """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
     compile(REHEARSAL, "<rehearsal>", "exec")
-    if json := HIDDEN.modules.get("json"):
-        json.loads(json.dumps({"a": ["b", 1, 2.5, None, True]}))
-    shadowed({""})
+    needed = {name for name in HIDDEN.closure("json") if "." not in name}
+    if not template.is_waiting(requests) and needed and not shadowed(needed):
+        HIDDEN.rehearse("json")
 
 
 def serve(before):
@@ -365,7 +372,7 @@ def serve(before):
     gc.collect()
     gc.freeze()  # a fork neither walks nor copies what was there before it
     parent.serve()
-    if not template.is_waiting(parent.requests):
-        rehearse()
     HIDDEN.offer()
+    if not template.is_waiting(parent.requests, PAUSE):
+        rehearse(parent.requests)
     return prepare(*parent.become())
