@@ -27,7 +27,7 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     `event` is the host's name for the event, for payloads that do not say; `cwd` is the project's folder, for hosts
     that report the folder of the command instead.
     """
-    fields = host.unwrap(dict(payload)) if host.unwrap else dict(payload)
+    fields = _flattened(host, payload)
     if host.cut_field and fields.get(host.cut_field):
         raise EventError(f"{host.title}: the call is too long and arrived cut; what is missing cannot be judged")
     folders = fields.get(host.folders_field) if host.folders_field else None
@@ -42,7 +42,6 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
     if ours is None:
         near = did_you_mean(theirs, host.events) or f"; known are {', '.join(host.events)}"
         raise EventError(f"{host.title}: unknown event `{theirs}`{near}")
-    fields = {host.names.get(name, name): value for name, value in fields.items()}
     fields["hook_event_name"] = ours
     kept: dict[str, Any] = {"name": host.name, "event": theirs}
     if ours not in _TOOL_EVENTS:
@@ -54,6 +53,20 @@ def decode(host: Host, payload: Mapping[str, Any], *, event: str = "", cwd: str 
             fields["tool_input"] = {"cwd": fields["cwd"], **given}
         fields["cwd"] = cwd
     return tuple(_made({**fields, **call}, {**kept, **part}) for call, part in _calls(host, fields))
+
+
+def _flattened(host: Host, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """A payload in our names, with everything at the top that others have there; of a prompt in parts, the texts."""
+    fields = dict(payload)
+    for outer, names in host.inside.items():
+        if isinstance(inner := fields.pop(outer, None), dict):
+            fields |= {ours: inner[theirs] for theirs, ours in names.items() if inner.get(theirs) is not None}
+    fields = host.unwrap(fields) if host.unwrap else fields
+    fields = {host.names.get(name, name): value for name, value in fields.items()}
+    if isinstance(parts := fields.get("prompt"), list):
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        fields["prompt"] = "\n".join(text for text in texts if isinstance(text, str))
+    return fields
 
 
 def _made(fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Event:

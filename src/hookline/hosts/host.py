@@ -279,6 +279,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tells_servers: bool = True  # whether it says which MCP server a tool belongs to
     unwrap: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Flattens a payload that nests what others have at the top."""
+    inside: Mapping[str, Mapping[str, str]] = _NONE
+    """Objects in a payload with fields that others have at the top, and what each of these is called there."""
     cut_field: str = ""  # says of a payload that only the beginning of the call is there
     folders_field: str = ""  # lists the project's folders, for a host that does not say in which one it is
     roams: bool = False  # whether `cwd` of a tool event is the folder the command will run in, not the project's

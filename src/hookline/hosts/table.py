@@ -23,36 +23,6 @@ CLAUDE = read_row(
 )
 
 
-# Cline: one executable per event, and no reply that refuses one call.
-# `cancel` ends the whole run, and the model never learns why. So a command that is refused is replaced by one that says
-# so and fails; any other call that is refused does end the run. The binary is named in its row, as its launcher leaves
-# a daemon behind that the binary alone does not need.
-_CLINE_NAMES = {"tool_call": "PreToolUse", "tool_result": "PostToolUse", "agent_start": "TaskStart",
-                "agent_resume": "TaskResume", "agent_abort": "TaskCancel", "agent_end": "TaskComplete",
-                "agent_error": "TaskError", "prompt_submit": "UserPromptSubmit",
-                "session_shutdown": "SessionShutdown"}  # fmt: skip
-
-
-def _unwrap_cline(payload: dict[str, Any]) -> dict[str, Any]:
-    """Bring the call out of `tool_call` or `tool_result`, and the session and its folder to where others have them."""
-    call = payload.pop("tool_call", None) or payload.pop("tool_result", None)
-    if isinstance(call, dict):
-        payload |= {"tool_name": call.get("name"), "tool_input": call.get("input"), "tool_use_id": call.get("id"),
-                    "tool_response": call.get("output"), "duration_ms": call.get("durationMs")}  # fmt: skip
-    roots = payload.get("workspaceRoots")
-    if isinstance(roots, list) and roots:
-        payload["cwd"] = roots[0]
-    submitted = payload.get("userPromptSubmit")
-    if isinstance(submitted, dict):
-        payload["prompt"] = submitted.get("prompt")
-    turn = payload.get("turn")
-    if isinstance(turn, dict):
-        payload["last_assistant_message"] = turn.get("outputText")
-    name = payload.get("hookName")
-    payload["hook_event_name"] = _CLINE_NAMES.get(name, name) if isinstance(name, str) else name
-    return payload
-
-
 # Codex: Claude Code's nesting in a file of its own; hooks that were not trusted are skipped without a word.
 # A rewrite is ignored without an allow beside it. After a tool call a block takes the place of the output: what the
 # tool returned does not reach the model. For a proof the `profile` of the user's settings is left out: it would choose
@@ -91,15 +61,6 @@ def _codex_hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]
 _CODEX_TRUST = HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _codex_hashes)
 
 
-# Copilot CLI: with PascalCase event names it sends and obeys what Claude Code does, mostly.
-# Context goes into the prompt itself: that is the only thing of a prompt's answer that the model reads.
-def _unwrap_copilot(payload: dict[str, Any]) -> dict[str, Any]:
-    """PermissionRequest alone calls its name `hookName`, whatever the configuration says."""
-    if "hookName" in payload:
-        payload.setdefault("hook_event_name", payload.pop("hookName"))
-    return payload
-
-
 # Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything.
 # After a tool call a deny takes the place of the output: what the tool returned does not reach the model.
 def _gemini_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,35 +68,8 @@ def _gemini_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     return (mcp_name(server.get("server_name"), server.get("tool_name")),) if isinstance(server, dict) else ()
 
 
-# Kimi Code: hooks in TOML; only gates are listened to, and a prompt is refused by exit code alone.
-def _unwrap_kimi(payload: dict[str, Any]) -> dict[str, Any]:
-    """A prompt is a list of parts; the texts of it are the prompt."""
-    prompt = payload.get("prompt")
-    if isinstance(prompt, list):
-        texts = [part.get("text", "") for part in prompt if isinstance(part, dict)]
-        payload["prompt"] = "\n".join(text for text in texts if isinstance(text, str))
-    return payload
-
-
 # opencode: a plugin in JavaScript (`rows/opencode.js`), which asks Hookline and throws what it refuses.
 # A proof gives it time: it installs its plugins' packages first.
-def _unwrap_opencode(payload: dict[str, Any]) -> dict[str, Any]:
-    """A plugin's hook gets `input` and `output`; what is to be judged is in one or the other."""
-    given, made = as_dict(payload.pop("input", None)), as_dict(payload.pop("output", None))
-    parts = made.get("parts")
-    texts = [str(part.get("text", "")) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else None
-    found = {
-        "session_id": given.get("sessionID"),
-        "tool_name": given.get("tool"),
-        "tool_use_id": given.get("callID"),
-        "tool_input": given.get("args") or made.get("args"),
-        "tool_response": made.get("output"),
-        "prompt": None if texts is None else "\n".join(texts),
-        "mcp_servers": payload.pop("servers", None),
-    }
-    return {**payload, **{name: value for name, value in found.items() if value is not None}}
-
-
 def _opencode_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """A tool's name begins with its server's, signs replaced; the plugin knows the servers."""
     given = fields.get("mcp_servers")
@@ -172,13 +106,15 @@ _ROWS = (
     read_row("codex", hook_trust=_CODEX_TRUST),
     read_row("gemini", mcp=_gemini_mcp),
     read_row("qwen"),
-    read_row("copilot", unwrap=_unwrap_copilot),
-    read_row("kimi", unwrap=_unwrap_kimi),
+    read_row("copilot"),
+    read_row("kimi"),
     read_row("grok"),
     read_row("vibe"),
     read_row("openhands", mcp=_openhands_mcp),
-    read_row("cline", unwrap=_unwrap_cline),
-    read_row("opencode", unwrap=_unwrap_opencode, mcp=_opencode_mcp),
+    # `cancel` ends the whole run, and the model never learns why: a refused command becomes one that says so and fails.
+    # The binary is named in the row, as its launcher leaves a daemon behind that the binary alone does not need.
+    read_row("cline"),
+    read_row("opencode", mcp=_opencode_mcp),
     read_row("cursor"),
     read_row("windsurf", unwrap=_unwrap_windsurf),
     *map(read_row, ("crush", "goose", "kiro", "augment", "droid")),

@@ -6,7 +6,7 @@ read when asked, so that unknown fields and unknown types pass through whole.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -161,11 +161,25 @@ class Violation(Struct, frozen=True):
     error: ProtocolError
 
 
+class _Field(Generic[_T]):
+    """A field of a message under its own name; one that is missing, or not of this kind, reads as an empty one."""
+
+    def __init__(self, kind: type[_T]) -> None:
+        self._kind = kind
+
+    def __set_name__(self, owner: type["Message"], name: str) -> None:
+        self._name = name
+
+    def __get__(self, message: "Message", owner: type["Message"]) -> _T:
+        return message.get(self._name, self._kind())
+
+
 class Message(Struct, frozen=True, dict=True):
     """What is said in the conversation itself; `line` is the JSON as it was written, `data` the same, read."""
 
     type: str
     line: bytes
+    session_id: ClassVar[_Field[str]] = _Field(str)
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -175,10 +189,6 @@ class Message(Struct, frozen=True, dict=True):
         """A field if it is there and of the default's kind."""
         value = self.data.get(name)
         return value if isinstance(value, type(default)) else default
-
-    @property
-    def session_id(self) -> str:
-        return self.get("session_id", "")
 
     @property
     def parent_tool_use_id(self) -> str | None:
@@ -228,50 +238,29 @@ class AssistantMessage(_Spoken, frozen=True, dict=True):
 class SystemMessage(Message, frozen=True, dict=True):
     """What the CLI has to report; `subtype` says what about."""
 
-    @property
-    def subtype(self) -> str:
-        return self.get("subtype", "")
+    subtype: ClassVar[_Field[str]] = _Field(str)
 
 
 class StreamEvent(Message, frozen=True, dict=True):
     """A piece of an answer while it is being written."""
 
-    @property
-    def event(self) -> dict[str, Any]:
-        return self.get("event", {})
+    event: ClassVar[_Field[dict[str, Any]]] = _Field(dict)
 
 
 class ResultMessage(Message, frozen=True, dict=True):
     """The turn is over."""
 
-    @property
-    def subtype(self) -> str:
-        return self.get("subtype", "")
-
-    @property
-    def is_error(self) -> bool:
-        return self.get("is_error", False)
-
-    @property
-    def result(self) -> str:
-        return self.get("result", "")
+    subtype: ClassVar[_Field[str]] = _Field(str)
+    is_error: ClassVar[_Field[bool]] = _Field(bool)
+    result: ClassVar[_Field[str]] = _Field(str)
+    num_turns: ClassVar[_Field[int]] = _Field(int)
+    terminal_reason: ClassVar[_Field[str]] = _Field(str)
+    permission_denials: ClassVar[_Field[list[dict[str, Any]]]] = _Field(list)
 
     @property
     def errors(self) -> list[str]:
         errors: list[Any] = self.get("errors", [])
         return [str(one) for one in errors]
-
-    @property
-    def num_turns(self) -> int:
-        return self.get("num_turns", 0)
-
-    @property
-    def terminal_reason(self) -> str:
-        return self.get("terminal_reason", "")
-
-    @property
-    def permission_denials(self) -> list[dict[str, Any]]:
-        return self.get("permission_denials", [])
 
 
 class OtherMessage(Message, frozen=True, dict=True):
