@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline import Hooks, deny, keep_going
-from hookline.agent import Team
+from hookline.agent import Agent
 from hookline.agent.messages import User
-from hookline.agent.subagents import MOST_SENT_BACK
-from hookline.errors import AgentError
+from hookline.agent.subagents import MOST_SENT_BACK, spawn_agent
+from hookline.agent.tools import Task, ToolResult
 from hookline.events import Event, TaskCompleted, TeammateIdle
 from hookline.replies import Reply
 from tests.agent.driving import agent_on, heard, recorded, requests_of, results
@@ -19,6 +20,33 @@ from tests.agent.driving import agent_on, heard, recorded, requests_of, results
 # a model takes its time, so that teammates get to work side by side
 ANN = {"ann": {"first": "^ANN", "turns": [{"text": "ann did it", "delay": 0.01}]}}
 BEN = {"ben": {"first": "^BEN", "turns": [{"text": "ben did it", "delay": 0.01}]}}
+
+
+class Team:
+    """What a model does with TaskCreate, and with Agent calls that name a teammate."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.list = agent, agent.conversation.state.tasks
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return self.list.all()
+
+    def add_task(self, subject: str, description: str = "", *, after: tuple[Task, ...] = ()) -> Task:
+        task = self.list.put(self.list.draft(subject, description))
+        for earlier in after:
+            self.list.link(earlier.id, task.id)
+        return task
+
+    async def join(self, name: str, prompt: str) -> ToolResult:
+        await self.agent.start()
+        given = {"name": name, "prompt": prompt, "description": f"teammate {name}"}
+        return await spawn_agent(self.agent.conversation, given, "")
+
+    async def rest(self) -> None:
+        """Wait until every teammate rests."""
+        while self.agent.session.teammates:
+            await asyncio.wait(self.agent.session.working, return_when=asyncio.FIRST_COMPLETED)
 
 
 def told(agent: Any, lane: str) -> list[str]:
@@ -42,7 +70,7 @@ async def test_a_teammate_takes_one_task_after_another(tmp_path: Path) -> None:
         "Task #2 is yours now: two\nthe second",
     ]
     assert [(task.owner, task.status) for task in team.tasks] == [("ann", "completed")] * 2
-    assert team.members == ()
+    assert agent.session.teammates == set()
 
 
 async def test_a_task_waits_for_those_before_it(tmp_path: Path) -> None:
@@ -166,10 +194,9 @@ async def test_a_name_stands_for_one_teammate(tmp_path: Path) -> None:
     async with agent_on(tmp_path, again, "done", lanes=slow) as agent:
         team = Team(agent)
         await team.join("ann", "ANN")
-        with pytest.raises(AgentError, match="`ann` is at work already"):
-            await team.join("ann", "ANN")
+        once_more = await team.join("ann", "ANN")
         await agent.run("go")
 
-    (refused,) = results(requests_of(agent)[-1])
-    assert refused.is_error
-    assert "`ann` is at work already" in str(refused.content)
+    for refused in (once_more, *results(requests_of(agent)[-1])):
+        assert refused.is_error
+        assert "`ann` is at work already" in str(refused.content)

@@ -1,7 +1,7 @@
-"""An agent whose every step passes the engine: `Agent`, `Team`, `Result`, and who may be asked for permission."""
+"""An agent whose every step passes the engine: `Agent`, `Result`, and who may be asked for permission."""
 
-from hookline.agent.agent import Agent, Team
+from hookline.agent.agent import Agent
 from hookline.agent.messages import Result
 from hookline.agent.session.session import CanUseTool, PermissionQuestion
 
-__all__ = ["Agent", "CanUseTool", "PermissionQuestion", "Result", "Team"]
+__all__ = ["Agent", "CanUseTool", "PermissionQuestion", "Result"]

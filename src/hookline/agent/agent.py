@@ -23,9 +23,9 @@ from hookline.agent.session.lifecycle import FileWatcher, fire_session_start, fi
 from hookline.agent.session.session import Conversation, Session, SessionConfig
 from hookline.agent.session.transcript import Mirror, Transcript, deferred, resume, transcript_path, unanswered
 from hookline.agent.stream_json.output import Note, StreamOutput
-from hookline.agent.subagents import DEFAULT_KIND, AgentToolHost, spawn_agent
+from hookline.agent.subagents import AgentToolHost
 from hookline.agent.tool_calls import call_tools
-from hookline.agent.tools import SessionState, Task
+from hookline.agent.tools import SessionState
 from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn
 from hookline.errors import AgentError, HooklineError
@@ -259,49 +259,3 @@ def _cut_short(conversation: Conversation, said: int) -> TurnEnd:
         return TurnEnd(text=answers[-1].text, stop_reason=answers[-1].stop_reason, turns=len(answers))
     conversation.settle()
     return fail_turn("aborted", "interrupted")
-
-
-class Team:
-    """Hand out work from Python; the agent's own model need not know.
-
-        team = Team(agent)
-        team.add_task("write the tests", "one file per module")
-        team.join("ann", "Work through the task list.")
-        await team.rest()
-
-    A model forms the same team with its Agent tool (`name`) and the task tools: a session has one team and one list.
-    """
-
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """Every task, oldest first."""
-        return self.agent.conversation.state.tasks.all()
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        """The teammates at work."""
-        return tuple(self.agent.session.teammates)
-
-    def add_task(self, subject: str, description: str = "", *, after: tuple[Task, ...] = ()) -> Task:
-        """Add a task that waits for those in `after`; no hook is asked, because no model wants it."""
-        tasks = self.agent.conversation.state.tasks
-        task = tasks.put(tasks.draft(subject, description))
-        for earlier in after:
-            tasks.link(earlier.id, task.id)
-        return tasks.get(task.id) or task
-
-    async def join(self, name: str, prompt: str, *, kind: str = DEFAULT_KIND) -> None:
-        """Let a teammate begin, in the background; raises `AgentError` if it cannot."""
-        await self.agent.start()
-        given = {"name": name, "prompt": prompt, "description": f"teammate {name}", "subagent_type": kind}
-        launched = await spawn_agent(self.agent.conversation, given, "")
-        if launched.is_error:
-            raise AgentError(str(launched.content))
-
-    async def rest(self) -> None:
-        """Wait until every teammate rests; what they report waits for the agent's next turn."""
-        while self.members:
-            await asyncio.wait(self.agent.session.working, return_when=asyncio.FIRST_COMPLETED)
