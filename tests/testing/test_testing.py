@@ -3,12 +3,10 @@
 import asyncio
 import doctest
 import functools
-import gc
 import re
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 import hookline.testing
 from hookline import Command, Context, Decision, Hooks, Verdict, allow, ask, context, deny, hook, keep_going, rewrite
 from hookline.core.engine.composition import merge
+from hookline.core.engine.loop_thread import run_sync
 from hookline.errors import HookError, HookFailed, HooklineError
 from hookline.events import (
     CATALOG,
@@ -48,7 +47,6 @@ from hookline.testing import (
     assert_passed,
     assert_rewrote,
     bash,
-    close_sync,
     edit,
     failed,
     fire,
@@ -58,7 +56,6 @@ from hookline.testing import (
     prompt,
     read,
     register,
-    runner_of,
     session_end,
     session_start,
     stop,
@@ -223,8 +220,8 @@ async def test_fire_sync_in_an_async_test_says_what_to_write() -> None:
     assert str(raised.value) == "`fire_sync` was called where an event loop runs; write `await fire(…)` instead"
 
 
-def test_a_set_keeps_its_loop_between_calls() -> None:
-    """What a hook left running goes on with the next event, and ends when the set is closed."""
+def test_the_loop_stays_between_calls() -> None:
+    """What a hook left running goes on with the next event."""
     hooks = Hooks()
     loops: list[asyncio.AbstractEventLoop] = []
 
@@ -235,28 +232,9 @@ def test_a_set_keeps_its_loop_between_calls() -> None:
     fire_sync(hooks, bash("ls"))
     fire_sync(hooks, bash("ls"))
 
-    assert loops[0] is loops[1] is runner_of(hooks).get_loop()
-    close_sync(hooks)
-    assert loops[0].is_closed()
-
-
-def test_a_set_that_nobody_closes_takes_its_loop_with_it() -> None:
-    """No loop is left open, even if the set is dropped while another loop runs."""
-    hooks = Hooks()
-    fire_sync(hooks, bash("ls"))
-    loop = runner_of(hooks).get_loop()
-    holder = [hooks]
-    del hooks
-
-    async def drop() -> None:
-        holder.clear()
-        gc.collect()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        asyncio.run(drop())
-
-    assert loop.is_closed()
+    assert loops[0] is loops[1]
+    assert not loops[0].is_closed()
+    run_sync(hooks.aclose())
 
 
 # -- fakes -------------------------------------------------------------------------------------------------------
@@ -291,7 +269,7 @@ def test_a_recorder_remembers_what_hooks_did() -> None:
     assert [(r.hook, r.outcome) for r in recorder.responses] == [("no_rm", "success")]
     assert recorder.events == ["PreToolUse", "UserPromptSubmit"]
     assert recorder.verdicts[0].reply == verdict.reply
-    close_sync(hooks)
+    run_sync(hooks.aclose())
 
 
 async def test_a_fake_runner_answers_for_commands() -> None:
@@ -445,7 +423,7 @@ def test_the_plugin_closes_every_set(pytester: pytest.Pytester) -> None:
 def test_no_thread_is_left() -> None:
     """Closing a set that nothing was fired through is quick and leaves nothing."""
     before = threading.active_count()
-    close_sync(Hooks())
+    run_sync(Hooks().aclose())
 
     assert threading.active_count() <= before  # an idle one of an earlier test may end meanwhile
 

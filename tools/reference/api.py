@@ -48,7 +48,7 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 PLAIN = ("hookline", "hookline.testing")
 """Where a name is used without its module's."""
 
-INTERNAL = frozenset({"told", "claim", "go_on_later", "tell", "runner_of", "place", "cancel"})
+INTERNAL = frozenset({"told", "claim", "go_on_later", "tell", "place", "cancel"})
 """What the package's own modules need of each other."""
 
 TESTING = """# Testing

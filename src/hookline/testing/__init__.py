@@ -14,13 +14,13 @@ fixtures `hooks` (a fresh set, closed after the test), `fire` and `recorder`.
 import asyncio
 import inspect
 import re
-import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar, Unpack, get_args
-from weakref import WeakKeyDictionary, finalize
 
 from hookline.api import Hooks
 from hookline.core.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
+from hookline.core.engine.loop_thread import run_sync
 from hookline.core.hooks.declare import Options
 from hookline.core.hooks.hook import Action, Function, Hook, HookLike
 from hookline.errors import HookError, HooklineError
@@ -78,46 +78,12 @@ def register(hooks: Hooks, what: Any, event: Event, **options: Unpack[Options]) 
         hooks.add(what)
 
 
-_RUNNERS: WeakKeyDictionary[Hooks, asyncio.Runner] = WeakKeyDictionary()
-
-
 def fire_sync(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
-    """As `fire`, for tests that are not `async`. A set of hooks keeps its own event loop from one call to the next."""
-    try:
+    """As `fire`, for tests that are not `async`: on the loop of `Hooks.fire_sync`, which stays from call to call."""
+    with suppress(RuntimeError):
         asyncio.get_running_loop()
-    except RuntimeError:
-        if isinstance(what, Hooks):
-            return runner_of(what).run(what.fire(event))
-        return asyncio.run(fire(what, event, **options))
-    raise HooklineError("`fire_sync` was called where an event loop runs; write `await fire(…)` instead")
-
-
-def runner_of(hooks: Hooks) -> asyncio.Runner:
-    """The event loop in which `fire_sync` asks this set of hooks; it ends with the set."""
-    runner = _RUNNERS.get(hooks)
-    if runner is None:
-        runner = _RUNNERS[hooks] = asyncio.Runner()
-        finalize(hooks, _end, runner)
-    return runner
-
-
-def _end(runner: asyncio.Runner) -> None:
-    """Close the loop of a set that was not closed; in a thread where another runs: a Python that ends starts none."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        runner.close()
-        return
-    thread = threading.Thread(target=runner.close)
-    thread.start()
-    thread.join()
-
-
-def close_sync(hooks: Hooks) -> None:
-    """End a set of hooks in the loop it was used in."""
-    with runner_of(hooks) as runner:
-        runner.run(hooks.aclose())
-    del _RUNNERS[hooks]
+        raise HooklineError("`fire_sync` was called where an event loop runs; write `await fire(…)` instead")
+    return run_sync(fire(what, event, **options))
 
 
 # -- assert what came of it: a failure says what was expected, then the whole verdict ---------------------------------

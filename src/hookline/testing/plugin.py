@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def hookline_hooks(request: pytest.FixtureRequest) -> Iterator[Hooks]:
     """A fresh set of hooks, closed after the test: nothing a hook started outlives it."""
     from hookline import Hooks
-    from hookline.testing import close_sync
+    from hookline.core.engine.loop_thread import run_sync
 
     made = Hooks()
     is_async = inspect.iscoroutinefunction(request.function)
@@ -29,7 +29,7 @@ def hookline_hooks(request: pytest.FixtureRequest) -> Iterator[Hooks]:
         request.node.obj = _closing(request.node.obj, made)
     yield made
     if not is_async:
-        close_sync(made)
+        run_sync(made.aclose())
 
 
 def _closing(test: Callable[..., Any], hooks: Hooks) -> Callable[..., Any]:
