@@ -139,18 +139,17 @@ async def test_a_skills_hooks_may_be_added_and_are_refused_alike(world: World) -
     assert [hook.action for hook in made.hooks] == [hook.action for hook in made.settings.loaded.skills[0].hooks]
 
 
-async def test_a_host_may_look_before_an_edit_takes_effect(world: World) -> None:
-    """`poll` says which files changed, `apply` lets them."""
+async def test_a_host_may_look_for_edits_itself(world: World) -> None:
+    """Without `watch` an edit takes effect with `refresh`, which says which files changed."""
     file = world.write("home/.claude/settings.json", run(DENY % "one"))
 
     async with hooks(world, watch=False) as made:
         world.write("home/.claude/settings.json", run(DENY % "two"))
         assert made.settings is not None
-        change = made.settings.poll()
+        before = (await made.fire(BASH)).reason
+        change = made.settings.refresh()
         assert change is not None
         assert [(source.kind, source.path) for source in change.sources] == [("user", str(file))]
-        before = (await made.fire(BASH)).reason
-        made.settings.apply(change)
         after = (await made.fire(BASH)).reason
 
     assert (before, after) == ("one", "two")

@@ -53,6 +53,7 @@ class _Push(NamedTuple):
 
 _Finding = tuple[str, bool]  # why a line may not run, and whether that is certain
 _Judge = Callable[[_Push], Iterator[_Finding]]
+_ByTool = Callable[[Mapping[str, Any]], str]
 
 
 def protect(
@@ -98,15 +99,7 @@ def no_force_push(
     return _guard(judge, by_tool, "push without force, or merge first", undecided, match=match, name=name)
 
 
-def _guard(
-    judge_push: _Judge,
-    by_tool: Callable[[Mapping[str, Any]], str],
-    advice: str,
-    undecided: Undecided,
-    *,
-    match: str,
-    name: str,
-) -> Hook:
+def _guard(push: _Judge, by_tool: _ByTool, advice: str, undecided: Undecided, *, match: str, name: str) -> Hook:
     """A hook that judges every push that a call makes; `by_tool` says what is wrong with the input of an MCP tool."""
     doubted = answer_to_doubts(undecided)
 
@@ -116,7 +109,7 @@ def _guard(
             return deny(f"{problem}; {advice}")
 
         def judge_line(line: Line) -> Reply | None:
-            found = _judged(line.text, line_folder(event) or ".", judge_push)
+            found = _judged(line.text, line_folder(event) or ".", push)
             return strictest(*(deny(f"{reason}; {advice}") if sure else doubted(reason) for reason, sure in found))
 
         return await judge_lines(shell_lines(event), judge_line)

@@ -21,6 +21,7 @@ from hookline.core.files import private, state_folder
 from hookline.core.interpreter import PACKAGES, hookline_argv, shell_command
 from hookline.core.paths import inside_any
 from hookline.core.shell import parse_line
+from hookline.core.shell.targets import CHANGES_FOLDER
 from hookline.errors import HookError
 from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.processes.service import address
@@ -36,21 +37,14 @@ host_rewrites: ContextVar[bool] = ContextVar("host_rewrites", default=True)
 """Whether the host can be given another command to run; a host that cannot gets the answer of the text alone."""
 
 
-class HeldLine:
-    """What guards hold one shell line of our agent to; the line itself stays as it is."""
-
-    def __init__(self) -> None:
-        self._said: list[tuple[Policy, str]] = []
-
-    def add(self, policy: Policy, call: str) -> None:
-        """Hold the line to one more policy; `call` is where refusals are noted. Guards may say this from any thread."""
-        self._said.append((policy, call))
+class HeldLine(list[tuple[Policy, str]]):
+    """What guards, on any thread, hold one shell line of our agent to, and where refusals are noted."""
 
     @property
     def policy(self) -> Policy | None:
         """What all guards allow, or nothing if none of them held it."""
         joined = None
-        for policy, call in tuple(self._said):
+        for policy, call in tuple(self):
             joined = (joined or Policy(None)).intersected(policy)
             joined.call = call
         return joined
@@ -59,7 +53,6 @@ class HeldLine:
 by_agent: ContextVar[HeldLine | Literal[False] | None] = ContextVar("by_agent", default=None)
 """The line of our own agent, which confines unless a guard says `off`; False where the agent was told not to."""
 
-_MOVES = frozenset({"cd", "pushd", "popd"})
 _FOLLOW = ("{ d=$(", ' 9>&1 1>&8 8>&-); } 8>&1; s=$?; cd "${d:-.}"; (exit $s)')
 """Put around a line that changes the folder, so that the shell it came from follows."""
 _TELL_FOLDER = ("--tell-folder", "9")
@@ -129,9 +122,8 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
     found = unwrapped(command)
     before, line = found or (Policy(None), command)
     call = call_file(event, line)
-    agent = by_agent.get()
-    if agent:
-        agent.add(policy, call)
+    if isinstance(agent := by_agent.get(), HeldLine):
+        agent.append((policy, call))
         return None
     _only_granted(before, call)
     joined = before.intersected(policy)
@@ -165,7 +157,7 @@ def launcher(*, warm: bool = True) -> list[str]:
 
 def wrapped(line: str, policy: Policy) -> str:
     """The line as it is to be run."""
-    moves = any(part.name in _MOVES and not part.scope for part in parse_line(line).commands)
+    moves = any(part.name in CHANGES_FOLDER and not part.scope for part in parse_line(line).commands)
     flags = [*policy.arguments(), *(_TELL_FOLDER if moves else ())]
     text = shell_command([*launcher(), *flags, "--", "bash", "-c", line])
     return text.join(_FOLLOW) if moves else text

@@ -1,23 +1,23 @@
 """Reading other people's files: whole, bounded, and never waiting for one that is not a file."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from hookline.display import one_line
 from hookline.errors import extra
 
+T = TypeVar("T")
 MOST_BYTES = 4 * 1024 * 1024  # a settings file larger than this is not read
 LARGEST = 16 * 1024 * 1024  # a file of code larger than this is not read
 _LARGEST_COPY = 64 * 1024
@@ -30,7 +30,28 @@ _SAY = {
     errno.ENAMETOOLONG: "has too long a name",
 }
 _MISSING = (errno.ENOENT, errno.ENOTDIR)
+_NO_FILE = "is a pipe, a socket or a device; a file was expected"
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong with a file.
+
+    `error`: something written there does not count · `warning`: it counts, but hardly as meant · `note`: good to know.
+    """
+
+    where: str
+    message: str
+    severity: Severity = "error"
+    line: int = 0
+    column: int = 0
+    """Where in the file that is, from 1; 0 where it is not known."""
+
+    def __str__(self) -> str:
+        return one_line(f"{self.where}: {self.message}")
 
 
 is_dir, is_file = os.path.isdir, os.path.isfile  # what may not be looked at is neither; `Path.is_dir` would raise
@@ -44,30 +65,25 @@ def expanded(name: str | Path) -> str:
         return str(name)
 
 
-def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
-    """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
+def _taken(path: str, take: Callable[[BufferedReader], T]) -> T | str | None:
+    """What is taken of a file's bytes; a text is what is wrong with it; `None` says that there is none."""
     try:
-        descriptor = os.open(path, _FLAGS)
+        with open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS)) as file:
+            return take(file) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else _NO_FILE
     except OSError as error:
         if error.errno in _MISSING:
             return None
-        if is_dir(path):
-            return _SAY[errno.EISDIR]
-        return _SAY.get(error.errno or 0, f"cannot be opened: {(error.strerror or str(error)).lower()}")
+        said = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        return _SAY.get(errno.EISDIR if is_dir(path) else error.errno or 0, said)
     except ValueError:
         return "has a name that no file can have"
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            other = "is a pipe, a socket or a device; a file was expected"
-            return _SAY[errno.EISDIR] if stat.S_ISDIR(mode) else other
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        return f"cannot be read: {(error.strerror or str(error)).lower()}"
-    finally:
-        os.close(descriptor)
-    return data if len(data) <= most else f"is larger than {most // 1024:,} KiB; nothing of it is read"
+
+
+def read_bytes(path: str, most: int = MOST_BYTES) -> bytes | str | None:
+    """The file's bytes; a text is what is wrong with it; `None` says that there is none."""
+    found = _taken(path, lambda file: file.read(most + 1))
+    large = isinstance(found, bytes) and len(found) > most
+    return f"is larger than {most // 1024:,} KiB; nothing of it is read" if large else found
 
 
 def read_text(path: str, label: str) -> tuple[str | None, tuple[Problem, ...]]:
@@ -150,43 +166,20 @@ class HookScript(msgspec.Struct, frozen=True):
 
 def read_script(path: str | Path) -> HookScript | None:
     """A file's hash and text; `None` if there is none. One that cannot be read hashes as what is wrong with it."""
-    try:
-        with Path(path).open("rb") as file:
-            if not is_file(path):
-                return HookScript(str(path), "unreadable: is a pipe, a socket or a device; a file was expected")
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError):
-        found = read_bytes(str(path), LARGEST)
-        return HookScript(str(path), f"unreadable: {found}") if isinstance(found, str) else None
-    data = read_bytes(str(path), _LARGEST_COPY) if size <= _LARGEST_COPY else None
+    found = _taken(str(path), _hashed)
+    if not isinstance(found, tuple):
+        return HookScript(str(path), f"unreadable: {found}") if found else None
     text = None
-    if isinstance(data, bytes) and b"\0" not in data:
+    if len(found[1]) <= _LARGEST_COPY and b"\0" not in found[1]:
         with suppress(UnicodeDecodeError):
-            text = data.decode()
-    return HookScript(str(path), digest, text)
+            text = found[1].decode()
+    return HookScript(str(path), found[0], text)
 
 
-Severity = Literal["error", "warning", "note"]
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong with a file.
-
-    `error`: something written there does not count · `warning`: it counts, but hardly as meant · `note`: good to know.
-    """
-
-    where: str
-    message: str
-    severity: Severity = "error"
-    line: int = 0
-    column: int = 0
-    """Where in the file that is, from 1; 0 where it is not known."""
-
-    def __str__(self) -> str:
-        return one_line(f"{self.where}: {self.message}")
+def _hashed(file: BufferedReader) -> tuple[str, bytes]:
+    start = file.read(_LARGEST_COPY + 1)
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest(), start
 
 
 def shown(value: Any, most: int = 60) -> str:

@@ -1,7 +1,5 @@
 """What hooks from files are called, and which of them are one and the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Read every place hooks can come from, and settle what they say together."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

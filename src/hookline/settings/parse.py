@@ -6,8 +6,6 @@ never disables the others: a wrong value is reported and its key takes the defau
 left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """What several settings files say together: switches, environment, permissions, and the rest. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

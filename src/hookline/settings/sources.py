@@ -4,8 +4,6 @@ managed · user · project · local · flag (`--settings`) · plugins · headers
 switches and single values the strongest source decides: managed, then flag, local, project, user.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -4,13 +4,11 @@ An edit that cannot be read, or that is not trusted, changes nothing: what was g
 A trusted hook whose script has changed cannot go on as it was, so it fails closed until it is trusted again.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -30,13 +28,12 @@ _FRESH = 0.1  # seconds in which a second edit may leave the time stamp as it wa
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What an edit led to: a new set of hooks (`reloaded`), or the last good one (`kept`), and `problems` say why.
+    """What an edit led to: a new set of hooks, or the last good one, and `problems` say why.
 
     `sources` are the files that say something else than before; `refused` has the hooks (by `source`) whose script is
     no longer what was trusted, and that script.
     """
 
-    kind: Literal["reloaded", "kept"]
     loaded: LoadedSettings
     hooks: tuple[Hook, ...]
     problems: tuple[Problem, ...] = ()
@@ -57,7 +54,6 @@ class Reloader:
         self._policy: Policy = policy
         self._trust = trust or Trust.load()
         self.loaded: LoadedSettings = ensure(read(), policy, self._trust)
-        self.hooks: tuple[Hook, ...] = self.loaded.hooks
         status = self._status(self.loaded)
         self._named = _named(status)
         self._content = _content(self.loaded, status, ())
@@ -76,7 +72,7 @@ class Reloader:
         change = None if before == self._content else self._judged(fresh, status, broken)
         if change is not None:
             change = msgspec.structs.replace(change, sources=_differing(self._files, read.files))
-            self.loaded, self.hooks = change.loaded, change.hooks
+            self.loaded = change.loaded
         self._files = read.files
         self._look(status, read)
         return change
@@ -94,12 +90,10 @@ class Reloader:
             said = _as_before((*broken, Problem(error.where, error.problem)))
             refused = _refused(self.loaded, self._status(self.loaded), self._named)
             hooks = tuple(unless_refused(hook, refused) for hook in self.loaded.hooks)
-            return SettingsChange(kind="kept", loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
+            return SettingsChange(loaded=self.loaded, hooks=hooks, problems=said, refused=refused)
         settled = ensure(fresh, "all" if self._policy == "all" else "error", self._trust)
         self._named = _named(status)
-        problems = _as_before(broken) or settled.errors
-        kind: Any = "kept" if broken else "reloaded"
-        return SettingsChange(kind=kind, loaded=settled, hooks=settled.hooks, problems=problems)
+        return SettingsChange(loaded=settled, hooks=settled.hooks, problems=_as_before(broken) or settled.errors)
 
     def _status(self, loaded: LoadedSettings) -> Status:
         return Status() if self._policy == "all" else self._trust.status(loaded)
@@ -191,18 +185,14 @@ class LiveSettings:
         self._from_files: dict[int, Hook] = {}
         self._refused: dict[int, Hook] = {}
         first = reloader.loaded
-        self.apply(SettingsChange(kind="reloaded", loaded=first, hooks=reloader.hooks, problems=first.problems))
+        self.apply(SettingsChange(loaded=first, hooks=first.hooks, problems=first.problems))
 
     def refresh(self) -> SettingsChange | None:
         """Look for edits now and let them take effect; sets made with `watch=True` do so before every event."""
-        change = self.poll()
+        change = self._reloader.refresh()
         if change is not None:
             self.apply(change)
         return change
-
-    def poll(self) -> SettingsChange | None:
-        """What the files say now, if that has changed; nothing takes effect before `apply`."""
-        return self._reloader.refresh()
 
     def apply(self, change: SettingsChange) -> None:
         """Let an edit take effect; hooks that were added by hand stay."""

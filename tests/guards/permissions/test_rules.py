@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from hookline.guards.permissions import (
-    MODES,
     AppliedUpdates,
     Mode,
-    Rules,
     apply,
     read_rules,
     removed_tools,
@@ -75,9 +73,8 @@ def test_a_deny_rule_of_an_mcp_server_removes_its_tools(rule: str, gone: set[str
 
 def test_problems_are_kept() -> None:
     """A rule that cannot be read matches nothing, and is not forgotten."""
-    assert read_rules({"deny": ["Bash("]}).problems == (
-        "condition `Bash(`: `(` is never closed at position 4; write `Tool` or `Tool(pattern)`",
-    )
+    (rule,) = read_rules({"deny": ["Bash("]}).deny
+    assert rule.problem == "condition `Bash(`: `(` is never closed at position 4; write `Tool` or `Tool(pattern)`"
 
 
 def test_rules_join() -> None:
@@ -121,7 +118,7 @@ GIT = {"toolName": "Bash", "ruleContent": "git *"}
                 BASE,
                 Mode.DEFAULT,
                 ("/a",),
-                (f"unknown permission mode `x`; write one of {', '.join(MODES)}",),
+                (f"unknown permission mode `x`; write one of {', '.join(Mode)}",),
             ),
         ),
         (
@@ -172,9 +169,3 @@ def test_suggestions_for_edits_and_for_lines_that_cannot_be_told() -> None:
     assert suggestions("Write", {}) == [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}]
     assert suggestions("Bash", {"command": "$x"}) == []
     assert suggestions("WebFetch", {"url": "http://[bad"}) == []
-
-
-def test_every_mode_is_explained() -> None:
-    """The table has a row for each mode."""
-    assert set(MODES) == set(Mode)
-    assert Rules() | Rules() == Rules()

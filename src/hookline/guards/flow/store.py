@@ -156,7 +156,11 @@ class FlowStore:
             self.folded_prompt = fold(self.prompt)
         elif row.kind in ("result", "judged"):
             self.tools.setdefault(row.tool, set()).update(row.arguments)
-            (self._add_result if row.kind == "result" else self._add_judged)(row)
+            self.judged += [row] if row.kind == "judged" else []
+            if row.kind == "result":
+                self._add_result(row)
+            elif row.level == "ask":
+                self._asked[row.call] = row.keys
 
     def _add_result(self, row: FlowRow) -> None:
         self.results += 1
@@ -178,11 +182,6 @@ class FlowStore:
                                    frozenset(row.found)))  # fmt: skip
         while self._size > _MOST_TEXTS:
             self._size -= len(self.texts.pop(0).text)
-
-    def _add_judged(self, row: FlowRow) -> None:
-        self.judged.append(row)
-        if row.level == "ask":
-            self._asked[row.call] = row.keys
 
     def seen(self, value: str) -> list[ReadText]:
         key = key_of(value)

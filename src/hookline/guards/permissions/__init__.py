@@ -1,7 +1,7 @@
 """May the agent do this? Rules, modes and one pure function that decides."""
 
 from hookline.guards.permissions.decide import Permission, decide
-from hookline.guards.permissions.file_access import MODES, Mode, edits_only
+from hookline.guards.permissions.file_access import Mode, edits_only
 from hookline.guards.permissions.readonly_commands import reads_only
 from hookline.guards.permissions.rules import (
     AppliedUpdates,
@@ -14,6 +14,6 @@ from hookline.guards.permissions.rules import (
 )
 
 __all__ = [
-    "MODES", "AppliedUpdates", "Mode", "Permission", "Rules", "apply", "decide", "edits_only", "read_rules",
-    "reads_only", "removed_tools", "split_rules", "suggestions",
+    "AppliedUpdates", "Mode", "Permission", "Rules", "apply", "decide", "edits_only", "read_rules", "reads_only",
+    "removed_tools", "split_rules", "suggestions",
 ]  # fmt: skip

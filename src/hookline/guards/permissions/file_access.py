@@ -117,9 +117,9 @@ class _NamedFiles:
         """Whether a walk through a folder comes upon one: by its name, a link, or another name of it."""
         root = path_on_disk.real(folder)
         inodes = {same[1] for name in self._literal if (same := identity(name))}
-        for path, inode, link in path_on_disk.below(root):
-            named = inode in inodes or self._names(path) or (link and self._is(path))
-            if named and not _passed_over(path.removeprefix(root).split("/"), file.without, only):
+        for each in path_on_disk.below(root):
+            named = each.inode() in inodes or self._names(each.path) or (each.is_symlink() and self._is(each.path))
+            if named and not _passed_over(each.path.removeprefix(root).split("/"), file.without, only):
                 return True
         return False
 
@@ -134,7 +134,7 @@ class _NamedFiles:
         if wanted is None or any(identity(name) == wanted for name in self._literal):
             return wanted is not None
         entries = path_on_disk.below(path_on_disk.real(self._place.project_dir))
-        return any(each.inode == wanted[1] and self._names(each.path) for each in entries)
+        return any(each.inode() == wanted[1] and self._names(each.path) for each in entries)
 
     def _may_be(self, path: str) -> bool:
         """Whether a glob in a shell line matches a file that the rule names outright, be it there or not."""
@@ -157,22 +157,13 @@ def _passed_over(steps: list[str], without: Iterable[str], only: str) -> bool:
 class Mode(StrEnum):
     """How calls that no rule and no hook decides are treated."""
 
-    DEFAULT = "default"
-    ACCEPT_EDITS = "acceptEdits"
-    PLAN = "plan"
-    DONT_ASK = "dontAsk"
-    BYPASS = "bypassPermissions"
-    AUTO = "auto"
+    DEFAULT = "default"  # asks before anything that is not plainly reading
+    ACCEPT_EDITS = "acceptEdits"  # as default, but edits inside the working folders pass
+    PLAN = "plan"  # only reading passes; other commands are refused, other tools asked about
+    DONT_ASK = "dontAsk"  # denies what default would ask about
+    BYPASS = "bypassPermissions"  # allows everything that no deny or ask rule and no hook stops
+    AUTO = "auto"  # as default here: there is no classifier
 
-
-MODES: dict[Mode, str] = {
-    Mode.DEFAULT: "asks before anything that is not plainly reading",
-    Mode.ACCEPT_EDITS: "as default, but edits inside the working folders pass",
-    Mode.PLAN: "only reading passes; other commands are refused, other tools asked about",
-    Mode.DONT_ASK: "denies what default would ask about",
-    Mode.BYPASS: "allows everything that no deny or ask rule and no hook stops",
-    Mode.AUTO: "as default here: there is no classifier",
-}
 
 _WRITING, _READERS = names("changes"), names("opens") - {"ls", "find"}
 _REPLACES_NAMES = frozenset({"rm", "rmdir", "mv", "mkdir"})
@@ -299,9 +290,7 @@ def brings_protected(word: str, folders: WorkingFolders) -> bool:
     """Whether a folder that is copied holds a protected name."""
     path = folders.path(word)
     try:
-        return Path(path).is_dir() and any(
-            each.path.rpartition("/")[2].lower() in PROTECTED for each in path_on_disk.below(path)
-        )
+        return Path(path).is_dir() and any(each.name.lower() in PROTECTED for each in path_on_disk.below(path))
     except path_on_disk.TooMany:
         return True
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from hookline.core.paths import inside_any
@@ -86,15 +85,7 @@ def could_be(word: str, folder: str) -> list[str]:
     return [*expand(word, folder), *(f"{place}{slash}{last}" for place in expand(start, folder))]
 
 
-class DiskEntry(NamedTuple):
-    """A file or folder that a walk has met."""
-
-    path: str
-    inode: int
-    link: bool
-
-
-def below(folder: str) -> Iterator[DiskEntry]:
+def below(folder: str) -> Iterator[os.DirEntry[str]]:
     """Every file and folder below a folder, links not followed; raises TooMany rather than take long."""
     todo, left = [folder], MOST_ENTRIES
     while todo:
@@ -107,7 +98,7 @@ def below(folder: str) -> Iterator[DiskEntry]:
         if left < 0:
             raise TooMany
         for entry in entries:
-            yield DiskEntry(entry.path, entry.inode(), entry.is_symlink())
+            yield entry
             if entry.is_dir(follow_symlinks=False):
                 todo.append(entry.path)
 

@@ -22,11 +22,6 @@ class Rules(msgspec.Struct, frozen=True):
     def __or__(self, other: "Rules") -> "Rules":
         return Rules(self.allow + other.allow, self.ask + other.ask, self.deny + other.deny)
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What is wrong with the rules that cannot be read."""
-        return tuple(rule.problem for rule in self.allow + self.ask + self.deny if rule.problem)
-
 
 class AppliedUpdates(msgspec.Struct, frozen=True):
     """Rules, mode and working folders after some updates; `problems` names the updates that made no sense."""

@@ -5,8 +5,6 @@ do that belong to what is trusted, as a `Listing` of the folder. Only modules an
 their own text are taken as such (`plain_*.txt`); what is not known to run no files may run any, and is a note.
 """
 
-from __future__ import annotations
-
 import ast
 import glob
 import hashlib

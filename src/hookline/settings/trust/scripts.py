@@ -6,8 +6,6 @@ cannot be told which files a command runs (a variable, `$(…)`, a glob, a progr
 says so: such a hook is trusted as a command, not by content.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +41,7 @@ class ExecutedFiles(msgspec.Struct, frozen=True):
     listings: tuple[code.Listing, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __or__(self, other: ExecutedFiles) -> ExecutedFiles:
+    def __or__(self, other: "ExecutedFiles") -> "ExecutedFiles":
         """What two hooks run that stand at the same place of two tables of one file."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
         return ExecutedFiles(*(tuple(dict.fromkeys(a + b)) for a, b in pairs))

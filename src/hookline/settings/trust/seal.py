@@ -6,8 +6,6 @@ was changed or exchanged in between, the answer does not count. An edit inside t
 script is run from its path; what it answers opens no gate.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -163,7 +161,7 @@ _MODULES = (".py", ".pyc", ".so", ".pyd")
 
 
 @lru_cache(32)
-def _memory_file(path: Path, hashes: tuple[tuple[str, str], ...], owner: int) -> MemoryFile | None:
+def _memory_file(path: Path, hashes: tuple[tuple[str, str], ...], owner: int) -> "MemoryFile | None":
     """A script in memory, once for the same bytes and process; `None` if it asks where it lies."""
     sources = {one: _hashed(one, sha256) for one, sha256 in hashes}
     if not sources or any(_ASKS_WHERE.search(source) for source in sources.values()):

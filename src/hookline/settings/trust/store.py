@@ -6,8 +6,6 @@ configuration folder, with copies, so that a change can be shown. Managed and us
 no trust: their authors could run anything anyway.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -191,19 +189,17 @@ class Trust:
     def __init__(self, path: str | Path) -> None:
         self.path: Path = Path(path)
         self.problems: tuple[Problem, ...] = ()
-        self._kept: dict[str, _TrustedFile] = {}
+        self._read()
 
     @classmethod
     def load(
         cls, path: str | Path | None = None, *, env: Mapping[str, str] | None = None, home: str | Path | None = None
-    ) -> Trust:
+    ) -> "Trust":
         """Read the record; a damaged one trusts nothing and says so in `problems`."""
-        trust = cls(path or trust_file(env, home))
-        trust._read()
-        return trust
+        return cls(path or trust_file(env, home))
 
     def _read(self) -> None:
-        self._kept = {}
+        self._kept: dict[str, _TrustedFile] = {}
         value, problems = read_json(str(self.path), str(self.path))
         wrong = [problem.message for problem in problems]
         if value is not None:
