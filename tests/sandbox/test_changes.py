@@ -49,3 +49,29 @@ def test_locks_and_leases_keep_no_program_outside_waiting() -> None:
     [result] = arena.tried([job])
 
     assert result["output"].split() == ["taken", "PermissionError", "BlockingIOError", "waited", "held", "seems"]
+
+
+PROCESSORS = """
+import os, sys, threading
+own = os.sched_getaffinity(0)
+def make(first):
+    for number in range(first, first + 300):
+        os.close(os.open(f"made{number}", os.O_CREAT | os.O_WRONLY))
+        if number % 25 == 0 and os.fork() == 0: os._exit(os.sched_getaffinity(0) != wanted)
+wanted = own
+make(0)
+seen = {os.wait()[1] for _ in range(12)}
+wanted = {min(own)}
+os.sched_setaffinity(0, wanted)
+make(300)
+seen |= {os.wait()[1] for _ in range(12)}
+names = {os.path.getsize(f"made{number}") for number in range(600)}
+print(seen, names, os.sched_getaffinity(0) == wanted)
+"""
+
+
+def test_a_line_that_opens_many_files_keeps_its_processors() -> None:
+    """For a call it may be kept to one of them; neither its threads nor what they start ever see that."""
+    [result] = arena.tried([{"line": f"python3 -c {shlex.quote(PROCESSORS)}", "prefix": arena.confined()}])
+
+    assert result["output"] == "{0} {0} True\n"

@@ -32,6 +32,7 @@ class OpenCalls(WriteJudge):
     def __init__(self, line: JudgedLine, protected: ProtectedPaths) -> None:
         super().__init__(line, protected)
         line.secrets |= _identities(line.hidden)
+        self._handover = kernel.Handover()
         self._view = None if line.view is None else SystemView(line.view)
 
     def table(self) -> Table:
@@ -169,7 +170,10 @@ class OpenCalls(WriteJudge):
                 os.truncate(fd if flags & os.O_ACCMODE else f"/proc/self/fd/{fd}", 0)
             if not flags & os.O_NONBLOCK:
                 fcntl.fcntl(fd, fcntl.F_SETFL, flags & ~os.O_NONBLOCK)
-            kernel.give_descriptor(call.listener, call.ident, fd, flags & os.O_CLOEXEC, answer=True)
+            if facts is None:  # rare, or from a thread of its own
+                kernel.give_descriptor(call.listener, call.ident, fd, flags & os.O_CLOEXEC, answer=True)
+            else:
+                self._handover.answer(call.listener, call.ident, call.thread, fd, flags & os.O_CLOEXEC)
         except OSError as error:
             if error.errno != errno.ENOENT:  # else the caller has ended
                 call.answer(error.errno or errno.EACCES)
