@@ -113,7 +113,9 @@ def _brace_parts(word: str, start: int) -> tuple[list[str], int]:
 _PLAIN = re.compile(r"[^\s;&|<>()\\'\"$`]+")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_BRACED_NAME = re.compile(r"\{([A-Za-z_]\w*)\}")
+_BRACED_NAME = re.compile(r"\$\{[A-Za-z_]\w*\}")
+_CLOSING_BRACE = re.compile(r"\}")
+_SINGLE_QUOTES = re.compile(r"'([^']*)'")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _ANSI_STRING = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BACKTICKS = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
@@ -185,12 +187,21 @@ class WordReader(ABC):
     def peek(self, length: int = 1) -> str:
         return self.source[self.at : self.at + length]
 
-    def skip(self, what: re.Pattern[str] = _BLANK) -> None:
+    def skip(self, what: re.Pattern[str] = _BLANK) -> re.Match[str] | None:
+        """Step over what matches here, if anything does."""
         found = what.match(self.source, self.at)
         self.at = found.end() if found else self.at
+        return found
+
+    def need(self, what: re.Pattern[str], problem: str) -> re.Match[str]:
+        """Step over what has to be here."""
+        found = self.skip(what)
+        if not found:
+            raise Undecidable(problem)
+        return found
 
     @abstractmethod
-    def substitution(self, closing: str) -> None:
+    def substitution(self) -> None:
         """Read the commands of `$(…)` or `<(…)` from here up to its end."""
 
     def sets(self, name: str) -> None:
@@ -212,19 +223,8 @@ class WordReader(ABC):
         out.append(mask(char))
         self.at += 2
 
-    def _until_quote(self, start: int) -> str:
-        end = self.source.find("'", start)
-        if end < 0:
-            raise Undecidable("a single quote is never closed")
-        self.at = end + 1
-        return self.source[start:end]
-
-    def _ansi(self) -> str:
-        found = _ANSI_STRING.match(self.source, self.at)
-        if not found:
-            raise Undecidable("`$'` is never closed")
-        self.at = found.end()
-        return _ANSI.sub(_ansi_escape, found[1])
+    def _single(self) -> str:
+        return self.need(_SINGLE_QUOTES, "a single quote is never closed")[1]
 
     def _double(self, out: list[str]) -> None:
         self.at += 1
@@ -233,11 +233,9 @@ class WordReader(ABC):
     def quoted(self, out: list[str], closing: str, escapes: str) -> None:
         """Read up to the closing quote (a here-document has none: up to the end)."""
         while self.peek() != closing:
-            plain = _IN_QUOTES.match(self.source, self.at)
             char = self.peek()
-            if plain:
+            if plain := self.skip(_IN_QUOTES):
                 out.append(mask(plain[0]))
-                self.at = plain.end()
             elif not char:
                 raise Undecidable("a double quote is never closed")
             elif char == "\\":
@@ -257,13 +255,14 @@ class WordReader(ABC):
         start = self.at
         self.deeper()
         if self.peek() == "`":
-            self._backticks(quoted=quoted)
+            text = self.need(_BACKTICKS, "a backtick is never closed")[1]
+            self.nested(re.sub(r'\\([\\`$"])' if quoted else r"\\([\\`$])", r"\1", text))
         elif self.peek(3) == "$((":
             self.at += 3
-            self.arithmetic("))")
+            self.arithmetic()
         elif self.peek(2) == "$(":
             self.at += 2
-            self.substitution(")")
+            self.substitution()
         elif self.peek(2) == "${":
             self._parameter(quoted=quoted)
         elif self.peek(2) == "$[":
@@ -294,17 +293,8 @@ class WordReader(ABC):
             self._mentions[name] = hidden + len(re.findall(rf"(?<![$\w])(?<!\$\{{){name}(?!\w)", plain))
         return self._mentions[name] == writes
 
-    def _backticks(self, *, quoted: bool) -> None:
-        found = _BACKTICKS.match(self.source, self.at)
-        if not found:
-            raise Undecidable("a backtick is never closed")
-        self.at = found.end()
-        self.nested(re.sub(r'\\([\\`$"])' if quoted else r"\\([\\`$])", r"\1", found[1]))
-
     def _parameter(self, *, quoted: bool) -> None:
-        simple = _BRACED_NAME.match(self.source, self.at + 1)
-        if simple:
-            self.at = simple.end()
+        if self.skip(_BRACED_NAME):
             return
         self._sets_or_evaluates()
         self.at += 2
@@ -318,16 +308,14 @@ class WordReader(ABC):
             elif char == '"':
                 self._double(ignored)
             elif char == "'" and not quoted:
-                self._until_quote(self.at + 1)
+                self._single()
             elif char in "$`":
                 self._expansion(ignored, quoted=quoted)
             elif char == "'" or self.peek(2) in ("@P", "<(", ">("):
                 raise Undecidable("`${…}` holds something that may run a command")
             else:
                 self.at += 1
-        if not self.peek():
-            raise Undecidable("`${` is never closed")
-        self.at += 1
+        self.need(_CLOSING_BRACE, "`${` is never closed")
 
     def _sets_or_evaluates(self) -> None:
         """Note what `${x:=…}` sets, and that `${x:y}`, `${x[y]}` and `${!x}` take a text for an expression."""
@@ -337,15 +325,14 @@ class WordReader(ABC):
         if _COUNTED.match(self.source, self.at) or self.peek(3) == "${!":
             self.evaluates("`${…}` takes a text for a number or a name")
 
-    def arithmetic(self, closing: str) -> None:
+    def arithmetic(self) -> None:
         """Read `((…))` up to its end; only what can be nothing but arithmetic is accepted."""
         depth, start = 0, self.at
-        while depth or self.peek(2) != closing:
-            plain = _ARITHMETIC.match(self.source, self.at)
+        while depth or self.peek(2) != "))":
             char = self.peek()
-            if plain:
-                self.at = plain.end()
-            elif char and char in "$`":
+            if self.skip(_ARITHMETIC):
+                continue
+            if char and char in "$`":
                 self._expansion([], quoted=True)
             elif char == "(":
                 depth, self.at = depth + 1, self.at + 1
@@ -367,10 +354,8 @@ class WordReader(ABC):
         """The word that starts here, or None when an operator, a newline or the end does."""
         start, out, bare_until = self.at, list[str](), -1
         while self.at < len(self.source):
-            plain = _PLAIN.match(self.source, self.at)
-            if plain:
+            if plain := self.skip(_PLAIN):
                 out.append(plain[0])
-                self.at = plain.end()
                 continue
             if self.peek(2) == "\\\n":
                 self.at += 2
@@ -390,16 +375,16 @@ class WordReader(ABC):
         char, two = self.peek(), self.peek(2)
         if two in ("<(", ">("):
             self.at += 2
-            self.substitution(")")
+            self.substitution()
             out.append(UNKNOWN + mask(two + "…)"))
         elif char == "\\":
             self._backslash(out)
         elif char == "'":
-            out.append(mask(self._until_quote(self.at + 1)))
+            out.append(mask(self._single()))
         elif char == '"':
             self._double(out)
         elif two == "$'":
-            out.append(mask(self._ansi()))
+            out.append(mask(_ANSI.sub(_ansi_escape, self.need(_ANSI_STRING, "`$'` is never closed")[1])))
         elif two == '$"':
             self.at += 1
             self._double(out)

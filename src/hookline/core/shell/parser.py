@@ -27,8 +27,9 @@ _LITERAL = r"-\w !#%&()*+,./:;<=>?@^{|}~"
 """What is itself in either kind of quotes, and is not a piece of arithmetic that runs a command later."""
 _PLAIN_LINE = re.compile(rf"""[\w./:@%+,-]+(?: +(?:[\w./:=@%+,-]+|'[{_LITERAL}"]*'|"[{_LITERAL}']*"))*""", re.ASCII)
 _IN = re.compile(r"in(?![^\s;&|()<>])")
-_COMPOUND = re.compile(r"(?:-p[ \t]+)?(?=\(|(?:\{|!|if|while|until|for|case|\[\[)\s)")
-_FOR_PART = re.compile(r"[\w\s+\-*/%<>=!?:,.]*")
+_COMPOUND = re.compile(r"(?:[ \t]|\\\n)*(?:-p[ \t]+)?(?=\(|(?:\{|!|if|while|until|for|case|\[\[)\s)")
+_FOR_PARTS = re.compile(r"\(\(P;P;P\)\)".replace("P", r"([\w\s+\-*/%<>=!?:,.]*)"))
+_CLOSING = re.compile(r"\)")
 _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!"})
 _CLOSERS = frozenset({"fi", "done", "}"})
 _EVALUATING_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"})
@@ -275,21 +276,19 @@ class Parser(WordReader):
         self.straight = False
         if self.peek(2) == "((":
             self.at += 2
-            self.arithmetic("))")
+            self.arithmetic()
         else:
             self.at += 1
-            self.closed_by(")")
+            self.parenthesized()
         self._after_compound()
 
-    def closed_by(self, closing: str) -> None:
+    def parenthesized(self) -> None:
         self.deeper()
         scope, self.scope = self.scope, self.new_scope()
-        self.list_until(closing)
-        if self.peek() != ")":
-            raise Undecidable("`(` is never closed")
+        self.list_until(")")
+        self.need(_CLOSING, "`(` is never closed")
         if self.documents:
             raise Undecidable("a here-document starts inside `(…)` and does not end there")
-        self.at += 1
         self.depth -= 1
         self.scope = scope
 
@@ -329,10 +328,9 @@ class Parser(WordReader):
             raise Undecidable("something stands right behind an array")
 
     def _redirect(self, draft: Draft) -> bool:
-        found = _REDIRECT.match(self.source, self.at)
+        found = self.skip(_REDIRECT)
         if not found:
             return False
-        self.at = found.end()
         self.skip()
         if found[1] and found[1].startswith("{"):
             self.sets(found[1].strip("{}"))
@@ -348,10 +346,10 @@ class Parser(WordReader):
                 draft.input = target if known else UNKNOWN
         return True
 
-    def substitution(self, closing: str) -> None:
+    def substitution(self) -> None:
         documents, waiting, inside, straight = self.documents, self.waiting, self.inside, self.straight
         self.documents, self.waiting, self.inside, self.straight = [], [], True, False
-        self.closed_by(closing)
+        self.parenthesized()
         self.documents, self.waiting, self.inside, self.straight = documents, waiting, inside, straight
 
     def _after_compound(self) -> bool:
@@ -391,20 +389,13 @@ class Parser(WordReader):
         self.straight, self.loops = False, True
         self.skip()
         if self.peek(2) == "((":
-            self.at += 2
-            for closing in (";", ";", "))"):
-                found = _FOR_PART.match(self.source, self.at)
-                self.at = found.end() if found else self.at
-                if self.peek(len(closing)) != closing:
-                    raise Undecidable("`for ((` holds more than plain arithmetic")
-                self.calculates(found[0] if found else "")
-                self.at += len(closing)
+            for part in self.need(_FOR_PARTS, "`for ((` holds more than plain arithmetic").groups():
+                self.calculates(part)
             return True
         name = self.word()
         self.sets(name.text if name else "")
         self._lines()
-        if _IN.match(self.source, self.at):
-            self.at += 2
+        if self.skip(_IN):
             self.space()
             while (word := self.word()) is not None:
                 self._arithmetic_later([unmask(word.text)])
@@ -422,13 +413,10 @@ class Parser(WordReader):
         self.skip()
         self.word()
         self._lines()
-        if not _IN.match(self.source, self.at):
-            raise Undecidable("`case` is not followed by `in`")
-        self.at += 2
+        self.need(_IN, "`case` is not followed by `in`")
         while True:
             self._lines()
-            if self._ends_case():
-                self.at += 4
+            if self.skip(_ESAC):
                 return self._after_compound()
             self._case_item()
 
@@ -444,10 +432,7 @@ class Parser(WordReader):
                 self.at += 1
         self.at += 1
         self.list_until(";;")
-        operator = _OPERATOR.match(self.source, self.at)
-        if operator:
-            self.at = operator.end()
-        elif not self._ends_case():
+        if not self.skip(_OPERATOR) and not self._ends_case():
             raise Undecidable("`case` is never closed")
 
     def read_test(self) -> bool:
@@ -474,11 +459,7 @@ class Parser(WordReader):
 
     def read_time(self) -> bool:
         """`time` before a compound command is a keyword; before a program it is read as a wrapper."""
-        here = self.at
-        self.skip()
-        following = _COMPOUND.match(self.source, self.at)
-        self.at = following.end() if following else here
-        return following is not None
+        return self.skip(_COMPOUND) is not None
 
     def read_coproc(self) -> bool:
         raise Undecidable("`coproc` runs commands in the background")
