@@ -110,7 +110,7 @@ class _CommandRun:
         self.first_line = bytearray()
         self.decided = False
         self.skip = 0
-        self.tell = _Teller(ctx) if ctx.watched else None
+        self.tell = _Teller(ctx) if ctx.on_progress else None
 
     async def first_part(self) -> RunnerResult | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""

@@ -67,7 +67,7 @@ def test_cancelled_can_be_awaited_on_another_loop() -> None:
     thread.start()
     waiting.wait(60)
     gone = asyncio.new_event_loop()
-    cancelled._waiting.append((gone, asyncio.Event()))
+    cancelled._waiting = (*cancelled._waiting, (gone, asyncio.Event()))
     gone.close()
     cancelled.set("timeout")
     thread.join(60)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.core.engine import Context, Verdict, coroutine_driver
+from hookline.core.engine import Cancelled, Context, Verdict, coroutine_driver
 from hookline.core.engine.coroutine_driver import UNWANTED, Limits, Suspended, drive, start
 from hookline.core.engine.verdict import Status
 from hookline.errors import HookFailed, HookTimeout
@@ -472,7 +472,7 @@ async def test_a_hook_that_waits_in_a_bare_callback_fails_too() -> None:
         suspended = start(waits())
         assert isinstance(suspended, Suspended)
         try:
-            drive(suspended, Limits(1, 1, lambda reason: None)).__await__().send(None)
+            drive(suspended, Limits(1, 1, Cancelled())).__await__().send(None)
         except StopIteration as done:
             problems.append(done.value.error)
 
@@ -494,7 +494,7 @@ async def test_closing_the_one_who_waits_closes_the_hook() -> None:
             closed.append(True)
 
     suspended = start(waits())
-    driver = drive(suspended, Limits(20, 1, lambda reason: None)).__await__()
+    driver = drive(suspended, Limits(20, 1, Cancelled())).__await__()
     driver.send(None)
     driver.close()
 
@@ -509,7 +509,7 @@ async def test_the_limit_that_was_stated_is_the_one_told() -> None:
 
     suspended = start(waits())
 
-    late = await drive(suspended, Limits(0.01, 1, lambda reason: None, stated=5.0))
+    late = await drive(suspended, Limits(0.01, 1, Cancelled(), stated=5.0))
 
     assert isinstance(late.error, HookTimeout)
     assert "within 5 s" in str(late.error)

@@ -26,15 +26,16 @@ _firing: ContextVar[tuple[Hook, ...]] = ContextVar("_firing", default=())
 class Cancelled:
     """Set when the hook's answer is no longer wanted; may be asked from any thread, and awaited on the loop."""
 
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self._presumed: Callable[[], bool] | None = None
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    _reason: str | None = None
+    _waiting: tuple[tuple[asyncio.AbstractEventLoop, asyncio.Event], ...] = ()
+    presumed: Callable[[], bool] | None = None
+    """What tells whether the hook's task is being cancelled; only the engine sets this. The hook's own
+    `asyncio.timeout` looks the same until it takes the cancellation back, so nothing is woken."""
 
     @property
     def reason(self) -> str | None:
         """Why: `timeout` or `cancelled`; `None` while the answer is wanted."""
-        return self._reason or ("cancelled" if self._presumed is not None and self._presumed() else None)
+        return self._reason or ("cancelled" if self.presumed is not None and self.presumed() else None)
 
     def is_set(self) -> bool:
         """Whether the hook should stop what it is doing."""
@@ -45,23 +46,16 @@ class Cancelled:
     def set(self, reason: str) -> None:
         """Tell the hook; only the engine does this, on the loop."""
         self._reason = self._reason or reason
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, ()
         for loop, told in waiting:
             with suppress(RuntimeError):  # the loop it was awaited on is closed
                 loop.call_soon_threadsafe(told.set)
-
-    def presume(self, cancelled: Callable[[], bool] | None) -> None:
-        """What tells whether the hook's task is being cancelled; only the engine does this.
-
-        The hook's own `asyncio.timeout` looks the same until it takes the cancellation back, so nothing is woken.
-        """
-        self._presumed = cancelled
 
     async def wait(self) -> None:
         """Return once the hook's answer is no longer wanted."""
         if self._reason is None:
             told = asyncio.Event()
-            self._waiting.append((asyncio.get_running_loop(), told))
+            self._waiting = (*self._waiting, (asyncio.get_running_loop(), told))
             await told.wait()
 
 
@@ -187,23 +181,10 @@ class Context(msgspec.Struct):
         finally:
             _firing.reset(token)
 
-    @property
-    def watched(self) -> bool:
-        """Whether what the hook prints has a listener."""
-        return self.on_progress is not None
-
     def progress(self, stream: str, text: str) -> None:
         """Tell observers what the hook printed so far."""
         if self.on_progress is not None:
             self.on_progress(stream, text)
-
-    def cancel(self, reason: str) -> None:
-        """The answer is no longer wanted; only the engine says so."""
-        self.cancelled.set(reason)
-
-    def presume_cancelled(self, cancelled: Callable[[], bool] | None) -> None:
-        """The hook's task may have been cancelled; only the engine says so."""
-        self.cancelled.presume(cancelled)
 
 
 class Runner(Protocol):

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from hookline.core.engine.context import Cancelled
 from hookline.errors import HookCancelled, HookFailed, HookTimeout
 
 _MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
@@ -74,10 +75,7 @@ _alarms: WeakKeyDictionary[asyncio.AbstractEventLoop, Alarm] = WeakKeyDictionary
 
 def alarm_of(loop: asyncio.AbstractEventLoop) -> Alarm:
     """The alarm of all hooks that wait on `loop`."""
-    alarm = _alarms.get(loop)
-    if alarm is None:
-        alarm = _alarms[loop] = Alarm()
-    return alarm
+    return _alarms.get(loop) or _alarms.setdefault(loop, Alarm())
 
 
 UNWANTED = "the answer is no longer wanted"
@@ -175,9 +173,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     seconds: float
     grace: float
-    on_cancel: Callable[[str], None]
+    cancelled: Cancelled
     stated: float | None = None
-    on_presume: Callable[[Callable[[], bool] | None], None] = lambda cancelled: None
 
 
 class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
@@ -193,7 +190,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
         self._limits, self._limit = limits, limits.stated or limits.seconds
         self._expired = 0
-        self._hurried = self._presumed = False
+        self._hurried = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
         running = asyncio._get_running_loop()  # noqa: SLF001 - one of `asyncio.events.__all__`
@@ -224,8 +221,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
                     self._hurry()
         finally:
             self._alarm.clear(self)
-            if self._presumed:
-                self._limits.on_presume(None)
+            self._limits.cancelled.presumed = None
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
@@ -240,7 +236,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         error = answer.error if isinstance(answer, RaisedError) else None
         cancelled = isinstance(error, asyncio.CancelledError)
         if outside or (cancelled and self._before and not self._expired):
-            self._limits.on_cancel("cancelled")
+            self._limits.cancelled.set("cancelled")
             raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
             return _because(HookTimeout(f"gave no reply within {self._limit:g} s"), error)
@@ -254,17 +250,16 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
 
     def expire(self) -> None:
         """Its time, or its time to clean up, is over."""
-        self._limits.on_cancel("cancelled" if self._cancelled_from_outside() else "timeout")
+        self._limits.cancelled.set("cancelled" if self._cancelled_from_outside() else "timeout")
         self._expired += 1
         self._alarm.set(self, self._loop.time() + self._limits.grace)
         self._task.cancel()
 
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # the caller of `fire` said so: it is clear whose cancellation this is
-            self._limits.on_cancel("cancelled")
+            self._limits.cancelled.set("cancelled")
         elif isinstance(error, asyncio.CancelledError):
-            self._presumed = True
-            self._limits.on_presume(self._cancelled_from_outside)
+            self._limits.cancelled.presumed = self._cancelled_from_outside
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):  # it will not stop
             try:
                 self._steps.close()

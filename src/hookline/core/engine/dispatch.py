@@ -260,7 +260,7 @@ class Dispatcher:
                 step = start(_as_coroutine(reply.later))
                 if isinstance(step, Suspended):
                     seconds = reply.background_timeout or late.timeout
-                    step = await drive(step, Limits(seconds, self.scope.grace, late.cancel))
+                    step = await drive(step, Limits(seconds, self.scope.grace, late.cancelled))
                 answer = _unwrapped(step)
             result = parse_answer(answer, spec)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
@@ -275,7 +275,7 @@ def limits(ctx: Context) -> Limits:
     """How long a hook that has to wait may still take."""
     due, scope = ctx.deadline, ctx.binding.scope
     seconds, stated = max(due - scope.clock(), 0.0), due - (ctx.started or due)
-    return Limits(seconds, scope.grace, ctx.cancel, stated, ctx.presume_cancelled)
+    return Limits(seconds, scope.grace, ctx.cancelled, stated)
 
 
 def _unwrapped(step: Any) -> Any:
