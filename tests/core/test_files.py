@@ -18,7 +18,7 @@ from hookline.fleet.ledger import Ledger
 from hookline.fleet.machine import Enrolment, Machine
 from hookline.fleet.members import MachineRegistry
 from hookline.guards.budget import BudgetStore
-from hookline.guards.sandboxing import call_file, note_policy
+from hookline.guards.sandboxing import hold
 from hookline.hosts.install.entries import mark_handled
 from hookline.hosts.install.survey import Proof, note_proof
 from hookline.hosts.table import find
@@ -85,7 +85,7 @@ def make_state(folder: Path) -> None:
     with store.account("one") as account:
         account.used["calls"] = 1
     Trust(folder / "trust" / "trust.json").record([])
-    note_policy(call_file(bash("ls", tool_use_id="one"), "ls"), Policy(None))
+    hold(bash("ls", tool_use_id="one"), Policy(None))
     mark_handled(find("grok"), "PreToolUse", "x", b'{"session_id": "one"}')
     note_proof(find("claude"), Proof("1", "2026-01-01", holds=True))
     transcript = Transcript(folder / "sessions" / "one.jsonl", "one", cwd="/")

@@ -1,5 +1,6 @@
 """Approving safe commands without a prompt (seeds/004 US-4)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,7 @@ SAFE = (
     "ls *", "pwd", "cat *", "head *", "tail *", "wc *", "echo *", "which *", "git status *", "git diff *", "git log *",
 )  # fmt: skip
 """A safe-list to start from: commands that only look."""
+_RULE = re.compile(r"(?:[A-Z]|mcp__)(?:[^(]*\(.*|[^( ]*)", re.DOTALL)
 
 
 def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: str = "approvals.auto") -> Hook:
@@ -33,7 +35,7 @@ def auto(safe: Iterable[str] = SAFE, *, otherwise: Otherwise = "leave", name: st
     """
     if otherwise not in ("block", "leave"):
         raise HookError(f"otherwise must be `block` or `leave`, got `{otherwise}`")
-    rules = [parse_rule(text if _is_rule(text) else f"Bash({text})") for text in safe]
+    rules = [parse_rule(text if _RULE.fullmatch(text) else f"Bash({text})") for text in safe]
 
     async def judge(event: PermissionRequest, ctx: Context) -> Reply | None:
         given = sandboxing.without_confinement(event)
@@ -64,8 +66,3 @@ def runs_git_helper(words: Sequence[str], bases: Sequence[str], cwd: str) -> boo
     """Whether git would run something else because of the repository it runs in, or be told to use another one."""
     told = bool(words[1:2]) and words[1].startswith("-") and words[1] != "--no-pager"
     return told or not bases or any(runs_something(join(cwd, base)) for base in bases)
-
-
-def _is_rule(text: str) -> bool:
-    name, opening, _ = text.partition("(")
-    return bool(name) and (name[0].isupper() or name.startswith("mcp__")) and (bool(opening) or " " not in text)

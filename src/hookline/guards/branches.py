@@ -32,7 +32,6 @@ _EVERYTHING = frozenset({"--all", "--branches", "--mirror"})
 _PUSHES = ("push", "send-pack", "http-push", "subtree", None)
 _DECIDING_SETTINGS = ("alias.", "push.", "remote.", "branch.", "include.", "includeif.", "url.")
 _READS_SETTINGS = frozenset({"--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"})
-_MOVES = frozenset({"checkout", "switch"})
 _MCP_PUSHES = ("push", "commit", "create_or_update_file", "delete_file", "update_ref")
 
 
@@ -151,7 +150,7 @@ def _judged(line: str, cwd: str, judge: _Judge, depth: int = 0) -> Iterator[_Fin
 
 def _checked_out(command: str | None, words: Sequence[str]) -> tuple[list[str], bool] | None:
     """The branch that git is told to check out, empty if it is one of before; and whether it can be nothing else."""
-    if command not in _MOVES:
+    if command not in ("checkout", "switch"):
         renamed = _renamed(command, words)
         return ([renamed], True) if renamed else None
     named = [word for word in words if word == "-" or not word.startswith("-")]
@@ -323,10 +322,7 @@ def _targets(specs: Iterable[str], current: str | None) -> Iterator[str | None]:
             tag = spec == "tag" and not tag
             continue
         source, colon, target = spec.removeprefix("+").partition(":")
-        if colon and not source and not target:
-            yield "*"
-            continue
-        name = target if colon else source
+        name = (target if source or target else "*") if colon else source
         yield current if name in ("HEAD", "@") else _short(name)
 
 

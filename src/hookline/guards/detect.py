@@ -160,9 +160,9 @@ def assigned_secrets(text: str, *, least: int, mixed: bool) -> Iterator[tuple[in
                 continue
             shouted = _SHOUTED.search(text, max(found.start() - _BEFORE, 0), found.end()) is not None
             for start, end, quoted in _values(text, found.end(), several=bool(found.groupdict().get("list"))):
-                value = text[start:end]
+                value, stated = text[start:end], quoted or shouted  # in a file of variables nothing is code
                 fits = len(value) >= least and (not mixed or _is_mixed(value))
-                if fits and _is_literal(value, stated=quoted or shouted):
+                if fits and not _PLACEHOLDER.match(value) and (stated or not _CODE.match(value)):
                     reached = end
                     yield start, end
 
@@ -188,11 +188,6 @@ def _values(text: str, at: int, *, several: bool) -> Iterator[tuple[int, int, bo
 def _is_mixed(value: str) -> bool:
     """Whether it has digits and letters, as what a machine made has, and no blank."""
     return all(any(map(test, value)) for test in (str.isdigit, str.isalpha)) and not any(map(str.isspace, value))
-
-
-def _is_literal(value: str, *, stated: bool) -> bool:
-    """Whether it is neither a placeholder nor, unless it is `stated` (quoted, or in a file of variables), code."""
-    return not _PLACEHOLDER.match(value) and (stated or not _CODE.match(value))
 
 
 # Private keys: PEM with or without headers, OpenSSH, SSH2, PGP, PuTTY; one whose end is missing (the text was cut)

@@ -48,17 +48,8 @@ _HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
 
 
-class Fence(msgspec.Struct, frozen=True):
-    """The folders that count as inside, links resolved."""
-
-    folders: tuple[str, ...]
-
-    def holds(self, path: str) -> bool:
-        """Whether a resolved path is one of the folders or lies in one, whatever its case where case does not count."""
-        if inside_any(path, self.folders):
-            return True
-        roots = {identity(folder) for folder in self.folders} - {None}  # where two spellings are one folder
-        return any(identity(str(parent)) in roots for parent in (Path(path), *Path(path).parents))
+Fence = tuple[str, ...]
+"""The folders that count as inside, links resolved."""
 
 
 class Judgement(NamedTuple):
@@ -99,6 +90,14 @@ def stay_inside(
         make_hook(after, guard.look_again, name=f"{name}.afterwards", priority=PRIORITY),
         make_hook((SessionStart,), guard.begin, name=f"{name}.begin", priority=PRIORITY, on_failure="continue"),
     ]
+
+
+def _holds(fence: Fence, path: str) -> bool:
+    """Whether a resolved path is one of the folders or lies in one, whatever its case where case does not count."""
+    if inside_any(path, fence):
+        return True
+    roots = {identity(folder) for folder in fence} - {None}  # where two spellings are one folder
+    return any(identity(str(parent)) in roots for parent in (Path(path), *Path(path).parents))
 
 
 def _real(paths: Iterable[str | Path]) -> tuple[str, ...]:
@@ -199,7 +198,7 @@ class StayInside(msgspec.Struct, eq=False):
 
     def _fence(self, event: Any, ctx: Context) -> Fence:
         folder = str(self.root) if self.root is not None else self._project(event, ctx)
-        return Fence(_real((folder, *self.also)))
+        return _real((folder, *self.also))
 
     def _project(self, event: Any, ctx: Context) -> str:
         known = ctx.project_dir or ctx.env.get("CLAUDE_PROJECT_DIR")
@@ -217,7 +216,7 @@ class StayInside(msgspec.Struct, eq=False):
         return deny(problem) if problem else None
 
     def _hold(self, event: PreToolUse, fence: Fence) -> Reply | None:
-        folders = tuple(folder for folder in fence.folders if os.path.exists(folder))
+        folders = tuple(folder for folder in fence if os.path.exists(folder))
         policy = Policy(folders, read=folders if self.read else None, write_guard=self.name)
         policy.show, policy.unprotect, policy.protect = self.show, self.unprotect, sandboxing.own_places(folders)
         return sandboxing.hold(event, policy)
@@ -321,9 +320,9 @@ def judged(path: Any, cwd: str, fence: Fence, *, write: bool = True) -> Judgemen
     leads = ""
     try:
         for lands in places_of(path, cwd):
-            if not fence.holds(lands):
+            if not _holds(fence, lands):
                 shown = f", which leads to `{lands}`," if lands != path else ""
-                return Judgement(f"`{path}`{shown} is outside `{fence.folders[0]}`", lands)
+                return Judgement(f"`{path}`{shown} is outside `{fence[0]}`", lands)
             leads = leads or lands
     except UnresolvablePath as astray:
         return Judgement(str(astray))

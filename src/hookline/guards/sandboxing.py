@@ -128,7 +128,8 @@ def hold(event: PreToolUse, policy: Policy) -> Reply | None:
     _only_granted(before, call)
     joined = before.intersected(policy)
     joined.call = call
-    note_policy(joined.call, policy)
+    with open(f"{call}.policy", "ab", opener=private) as file:  # where two guards rewrite at once, one rewrite is lost
+        file.write(policy.record())
     if found is not None and joined == before:
         return None
     return rewrite({**event.tool_input, "command": wrapped(line, joined)})
@@ -193,12 +194,6 @@ def _words(command: str) -> tuple[str, ...]:
 def call_file(event: PreToolUse | PostToolUse | PostToolUseFailure, line: str) -> str:
     """Where a call's policies and refusals are noted, without an ending; outside of what the line may write to."""
     return str(call_notes(event.session_id, event.tool_use_id, line))
-
-
-def note_policy(call: str, policy: Policy) -> None:
-    """Leave a policy for the process that runs the call: where two guards rewrite at once, one rewrite is lost."""
-    with open(f"{call}.policy", "ab", opener=private) as file:
-        file.write(policy.record())
 
 
 def afterwards(event: PostToolUse | PostToolUseFailure, guard: str) -> Reply | None:

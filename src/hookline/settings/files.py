@@ -139,19 +139,15 @@ def parse_json(text: str, label: str) -> tuple[Any, tuple[Problem, ...]]:
     if not text.strip():
         return None, (Problem(label, "is empty; write `{}`"),)
     try:
-        value = plain(msgspec.json.decode(text))
         json.loads(text, object_pairs_hook=pairs, parse_int=str)
+        value = plain(msgspec.json.decode(text))
     except RecursionError:
         return None, (Problem(label, "is nested too deeply"),)
-    except msgspec.MsgspecError as error:
-        said = str(error).lower()
-        try:
-            json.loads(text)
-        except json.JSONDecodeError as found:
-            said = f"line {found.lineno} column {found.colno}: {found.msg.lower()}"
-        except (ValueError, RecursionError):
-            pass
+    except json.JSONDecodeError as error:
+        said = f"line {error.lineno} column {error.colno}: {error.msg.lower()}"
         return None, (Problem(label, f"is not JSON: {said}"),)
+    except msgspec.MsgspecError as error:  # it is stricter
+        return None, (Problem(label, f"is not JSON: {str(error).lower()}"),)
     message = "stands there twice, and only the last one counts; join them"
     return value, tuple(Problem(label, f"`{name}` {message}") for name in twice)
 
@@ -205,7 +201,7 @@ def is_misspelling(word: str, known: Iterable[str]) -> bool:
 
 _HEADER = re.compile(r"\A---[ \t]*\r?\n(.*?)(?:^---[ \t]*(?:\r?\n|\Z))(.*)\Z", re.DOTALL | re.MULTILINE)
 _MOST_CHARACTERS = 256 * 1024
-_KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:\s|$)")
+_KEY = re.compile(r"^(?=[A-Za-z][\w-]*[ \t]*:(?:\s|$))", re.MULTILINE)
 _KEYED = re.compile(r"(\s*(?:- +)*[\w-]+[ \t]*: +)(\S.*)")
 
 
@@ -245,7 +241,7 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
     try:
         value = plain(yaml.load(text, Loader=_loader(yaml)))  # noqa: S506 - a safe loader that refuses aliases
     except yaml.YAMLError as error:
-        return _leniently(text, label, yaml, error)
+        return _leniently(text, label, error)
     except (ValueError, RecursionError) as error:
         return {}, (Problem(label, f"its header cannot be read: {str(error).lower() or 'it is nested too deeply'}"),)
     if value is not None and not isinstance(value, dict):
@@ -253,55 +249,46 @@ def _parse_yaml(text: str, label: str) -> tuple[dict[str, Any], tuple[Problem, .
     return value or {}, ()
 
 
-def _leniently(text: str, label: str, yaml: Any, error: Any) -> tuple[dict[str, Any], tuple[Problem, ...]]:
-    """A header that is not YAML, key by key; nothing of it if it does not even have keys."""
+def _leniently(text: str, label: str, error: Any) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """A header that is not YAML, by each key at the margin; nothing of it if it begins with something else."""
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 2} column {mark.column + 1}: {error.problem or error.context}" if mark else str(error)
-    parts = _parts(text)
-    if not parts:
+    before, *parts = _KEY.split(text)
+    if not parts or re.search(r"^\s*[^\s#]", before, re.MULTILINE):
         return {}, (Problem(label, f"its header is not YAML: {where}"),)
     header: dict[str, Any] = {}
     problems: list[Problem] = []
-    for number, key, lines in parts:
-        for attempt in (lines, [_quoted(line, yaml) for line in lines]):  # YAML, or with what is none in quotes
-            read = _read("\n".join(attempt), yaml)
+    number = 2 + before.count("\n")
+    for part in parts:
+        key = part.partition(":")[0].rstrip()
+        for attempt in (part, "\n".join(map(_quoted, part.splitlines()))):  # YAML, or with what is none in quotes
+            read = _read(attempt)
             if isinstance(read, dict) and list(read) == [key]:
                 header[key] = read[key]
                 break
         else:
             problems.append(Problem(label, f"line {number}: `{key}` of its header is not YAML and cannot be read"))
+        number += part.count("\n")
     if not problems:
         why = f"its header is not YAML ({where}) and is read as it seems to be meant; quote the value"
         problems.append(Problem(label, why, "warning"))
     return header, tuple(problems)
 
 
-def _parts(text: str) -> list[tuple[int, str, list[str]]]:
-    """Each key at the margin with its number in the file and its lines; none if the text begins with something else."""
-    parts: list[tuple[int, str, list[str]]] = []
-    for number, line in enumerate(text.splitlines(), 2):
-        found = _KEY.match(line)
-        if found:
-            parts.append((number, found[1], [line]))
-        elif parts:
-            parts[-1][2].append(line)
-        elif line.strip() and not line.lstrip().startswith("#"):
-            return []
-    return parts
-
-
-def _read(text: str, yaml: Any) -> Any:
+def _read(text: str) -> Any:
     """The value of a text; an empty object if it is not YAML."""
+    import yaml
+
     try:
-        return plain(yaml.load(text, Loader=_loader(yaml)))
+        return plain(yaml.load(text, Loader=_loader(yaml)))  # noqa: S506 - the same safe loader
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
 
 
-def _quoted(line: str, yaml: Any) -> str:
+def _quoted(line: str) -> str:
     """A line whose value is not YAML, or an object, with the value in quotes."""
     found = _KEYED.match(line)
-    if found is None or not isinstance(_read(found[2], yaml), dict):
+    if found is None or not isinstance(_read(found[2]), dict):
         return line
     return found[1] + msgspec.json.encode(found[2].strip()).decode()
 

@@ -113,8 +113,8 @@ def _joined(first: Hook, last: Hook) -> Hook:
     goes_on = [hook.background or any(getattr(hook.action, name, False) for name in alone) for hook in (first, last)]
     awaited = first if goes_on == [False, True] else last
     a, b = first.matcher, last.matcher
-    either = a if a.pattern == b.pattern else Matcher(f"{a.pattern}|{b.pattern}", _Either(a, b))
-    matcher = EVERYTHING if a.matches_all or b.matches_all else either
+    either = Matcher(f"{a.pattern}|{b.pattern}", lambda subject: a.matches(subject) or b.matches(subject))
+    matcher = EVERYTHING if a.matches_all or b.matches_all else a if a.pattern == b.pattern else either
     return msgspec.structs.replace(
         first,
         action=awaited.action,
@@ -125,11 +125,3 @@ def _joined(first: Hook, last: Hook) -> Hook:
         once=first.once and last.once,
         mode=last.mode if first.mode == last.mode else "enforce",
     )
-
-
-class _Either(msgspec.Struct, frozen=True):
-    a: Matcher
-    b: Matcher
-
-    def __call__(self, subject: str) -> bool:
-        return bool(self.a.matches(subject) or self.b.matches(subject))

@@ -97,7 +97,7 @@ def load(
     Trust is not looked at here: see `trust.py`.
     """
     where = sources.places(project_dir, home=home, env=env, managed=managed)
-    stated, problems = sources.settings_sources(where, setting_sources=setting_sources, settings=settings, bare=bare)
+    stated, problems = sources.settings_sources(where, setting_sources, settings, bare=bare)
     files = [read_settings(source) for source in stated]
     if bare:
         return merge_files(where, files, problems)

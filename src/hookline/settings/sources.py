@@ -126,21 +126,17 @@ def places(
 
 
 def settings_sources(
-    where: SettingsFolders,
-    *,
-    setting_sources: str | Iterable[str] | None = None,
-    settings: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
-    bare: bool = False,
+    where: SettingsFolders, wanted: str | Iterable[str] | None = None, settings: Any = None, *, bare: bool = False
 ) -> tuple[Sources, tuple[Problem, ...]]:
     """The settings files to read, existing or not, in configured order.
 
-    `setting_sources` is a list or `"user,project"` (all three unless said; `""` is none). `settings` (`--settings`: a
-    file, JSON text, an object, or several of these) counts in any case. With `bare` only the administrator's are left.
+    `wanted` is a list or `"user,project"` (all three unless said; `""` is none). `settings` (`--settings`: a file, JSON
+    text, an object, or several of these) counts in any case. With `bare` only the administrator's are left.
     """
     managed = SettingsSource(kind="managed", label=str(where.managed), path=str(where.managed))
     if bare:
         return (managed,), ()
-    words = setting_sources.split(",") if isinstance(setting_sources, str) else setting_sources
+    words = wanted.split(",") if isinstance(wanted, str) else wanted
     names = SETTING_SOURCES if words is None else [word.strip() for word in words if word.strip()]
     problems = tuple(
         Problem("--setting-sources", f"unknown source `{name}`{did_you_mean(name, SETTING_SOURCES)}; "
@@ -149,7 +145,7 @@ def settings_sources(
         if name not in SETTING_SOURCES
     )  # fmt: skip
     several = isinstance(settings, Sequence) and not isinstance(settings, str)
-    given: Iterable[Any] = settings if several else () if settings is None else (settings,)  # type: ignore[assignment]
+    given = settings if several else () if settings is None else (settings,)
     return (managed, *_standard(where, names), *(_flag(one, where) for one in given)), problems
 
 

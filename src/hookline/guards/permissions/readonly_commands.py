@@ -207,16 +207,12 @@ _NETWORK = re.compile(r"/dev/(?:tcp|udp)/")
 
 def find_unknown_options(line: ShellLine, rules: Sequence[Rule]) -> Iterator[str]:
     """What in a line may do more than its program is known for, unless a rule spells that option out."""
+    spelt_out = [rule.pattern for rule in rules if rule.pattern and " -" in rule.pattern]
     for part in line.commands:
         if any(_NETWORK.match(each.target) for each in part.redirects):
             yield f"`{part.text[:200]}` reads from the network"
-        elif not _is_understood(part) and not any(_spells_out(rule, part) for rule in rules):
+        elif not _is_understood(part) and not any(part_caught(pattern, part) is RuleMatch.YES for pattern in spelt_out):
             yield f"`{part.text[:200]}` may do more than read; list it with its options to allow it"
-
-
-def _spells_out(rule: Rule, part: SimpleCommand) -> bool:
-    pattern = rule.pattern or ""
-    return " -" in pattern and part_caught(pattern, part) is RuleMatch.YES
 
 
 def _is_understood(part: SimpleCommand) -> bool:

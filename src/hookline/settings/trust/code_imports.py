@@ -123,10 +123,7 @@ def code_beside(path: Path, inside: Sequence[Path]) -> ImportedFiles:
 
 def is_code(path: Path) -> bool:
     """Whether a file may be run: by its suffix, or because it is executable or has no suffix at all."""
-    try:
-        return is_file(path) and (path.suffix in ("", *WORDS["code"]) or os.access(path, os.X_OK))
-    except ValueError:
-        return False
+    return is_file(path) and (path.suffix in ("", *WORDS["code"]) or os.access(path, os.X_OK))
 
 
 def python_imports(path: Path | None, start: Path, inside: Sequence[Path], code: str | None = None) -> ImportedFiles:
