@@ -299,10 +299,10 @@ class RunTracker:
     def heard(self, message: wire.Message) -> bool:
         """Takes note; False when the message is meant for the host alone."""
         told = True
-        if isinstance(message, wire.SystemMessage) and b"session_state_changed" in message.line:
-            if message.subtype == "session_state_changed":
-                self._state = message.get("state", "")
-                told = message.data.get("sdk_host_only") is not True
+        changed = isinstance(message, wire.SystemMessage) and b"session_state_changed" in message.line
+        if changed and message.get("subtype", "") == "session_state_changed":
+            self._state = message.get("state", "")
+            told = message.data.get("sdk_host_only") is not True
         else:
             self.finished = isinstance(message, wire.ResultMessage)
         if isinstance(message, wire.ResultMessage):

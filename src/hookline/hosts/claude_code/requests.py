@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hookline.core.engine import HookSet, Verdict
+from hookline.core.engine import Engine, HookSet
 from hookline.core.engine.coroutine_driver import UNWANTED
 from hookline.core.engine.engine import FiresAsync
 from hookline.core.engine.select import select
@@ -48,7 +48,7 @@ class Answering:
         self._connection = connection
         self._write = write
         self._out: list[bytes] = []
-        self._hooks: FiresAsync = hooks or _NoHooks()
+        self._hooks: FiresAsync = hooks or Engine()
         self._permissions = PermissionHooks(self._hooks)
         self._can_use_tool = can_use_tool
         self._servers = dict(servers or {})
@@ -177,13 +177,6 @@ class Answering:
             response = jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
         acknowledged = {"jsonrpc": "2.0", "result": {}} if response is None else response
         return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
-
-
-class _NoHooks:
-    """Hooks that there are none of have nothing to say."""
-
-    async def fire(self, event: Event) -> Verdict:
-        return Verdict(event, NOTHING)
 
 
 class ErrorAnswer(Exception):

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.files import locked, write_atomically
+from hookline.core.wire.json_text import read_as
 from hookline.display import lines, one_line
 from hookline.errors import ConfigError
 from hookline.hosts.gateway import messages as wire
@@ -62,13 +63,12 @@ class PinFile:
             return None
         except OSError as problem:
             raise ConfigError(str(self.path), f"the pins cannot be read: {problem.strerror}") from None
-        try:
-            stored = msgspec.json.decode(data, type=_Stored)
-            if stored.sha256 == hashlib.sha256(stored.definitions).hexdigest():
-                return msgspec.json.decode(stored.definitions, type=Definitions)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            pass  # which is said below
-        raise ConfigError(str(self.path), "the pins are damaged; restore them, or remove the file to pin again")
+        stored = read_as(data, _Stored)
+        fits = stored is not None and stored.sha256 == hashlib.sha256(stored.definitions).hexdigest()
+        definitions = read_as(bytes(stored.definitions), Definitions) if stored is not None and fits else None
+        if definitions is None:
+            raise ConfigError(str(self.path), "the pins are damaged; restore them, or remove the file to pin again")
+        return definitions
 
     def write(self, definitions: Definitions, event: str, names: Sequence[str]) -> None:
         """Note in the log what is about to change, then change it; the caller holds the lock."""

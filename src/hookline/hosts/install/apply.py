@@ -41,6 +41,7 @@ fi
 printf '%s' "$payload" | "$0{others}"
 """
 Edit = Callable[[str], str]
+"""What is done to a text of plain lines, whose last one ends."""
 
 
 class FileBackup(msgspec.Struct):
@@ -88,17 +89,17 @@ def plan(host: Host, scope: Scope, entries: list[HookEntry], project: Path | Non
     old = load_record(host.name, scope, place(scope, project))
     if host.config.kind == "scripts":
         return [_plan_script(host, path / entry.event, entry, old) for entry in entries]
-    return [plan_edit(path, old, partial(without_entries, host), partial(with_entries, host, entries=entries))]
+    return [plan_edit(path, old, partial(_without, host), partial(_appended, host.config, entries=entries))]
 
 
 def plan_edit(path: Path, old: InstallRecord | None, cut: Edit, add: Edit) -> FileChange:
     """A file of the host's, first without what is ours, then with it."""
     current, mode = _contents(path)
     with _about(path):
-        rest = cut((current or b"").decode()).encode()
+        rest = keep_form((current or b"").decode(), cut).encode()
         made_by_us = current is None or (rest != current and not rest.strip())
         base = _original_contents(path, None if made_by_us else rest, old)
-        return FileChange(path, base, add((base or b"").decode()).encode(), mode)
+        return FileChange(path, base, keep_form((base or b"").decode(), add).encode(), mode)
 
 
 def _plan_script(host: Host, path: Path, entry: HookEntry, old: InstallRecord | None) -> FileChange:
@@ -176,7 +177,7 @@ def uninstall(
         return take_out(record, more, [path / event for event in host.events])
 
     def cut(text: str) -> str:  # nothing is left of a file that is ours alone, if there is no other's entry in it
-        rest = without_entries(host, text)
+        rest = _without(host, text)
         return rest if not host.config.own_file or all_commands(host, rest) else ""
 
     return take_out(record, {**more, path: cut})
@@ -215,12 +216,13 @@ def _cut(path: Path, edit: Edit, saved: FileBackup | None) -> bool:
         return False
     with _about(path):
         text = data.decode()
-        after = edit(text)
+        after = keep_form(text, edit)
     if after == text:
         return False
     check_writable(path)
     before, _ = _contents(Path(saved.backup)) if saved and saved.backup else (None, 0)
-    if after.strip() or (before is not None and not before.strip()):  # a file that was empty is empty again
+    was_empty = before is not None and not before.strip()  # it is empty again, then
+    if without_mark(after).strip() or was_empty:
         write_atomically(path, after.encode(), mode=mode)
     else:
         path.unlink()
@@ -310,17 +312,8 @@ def load_record(host: str, scope: str, project: str = "") -> InstallRecord | Non
 # -- a host's configuration with our entries in it, and without them ---------------------------------------------------
 
 
-def with_entries(host: Host, text: str, entries: list[HookEntry]) -> str:
-    """A host's configuration file with our entries, in place of older ones of ours."""
-    return keep_form(text, lambda body: _appended(host.config, _without(host, body), entries))
-
-
-def without_entries(host: Host, text: str) -> str:
-    """A host's configuration file without our entries; those of others are not touched."""
-    return keep_form(text, lambda body: _without(host, body))
-
-
 def _without(host: Host, text: str) -> str:
+    """A host's configuration file without our entries; those of others are not touched."""
     if host.config.kind == "toml":
         return toml_edit.remove_rows(text, "hooks", lambda row: is_ours(row.get("command"), host))
     if host.config.kind == "plugin":
@@ -364,7 +357,7 @@ def _commands(value: Any, event: str = "") -> list[tuple[Any, Any]]:
     return found
 
 
-def keep_form(text: str, edit: Callable[[str], str]) -> str:
+def keep_form(text: str, edit: Edit) -> str:
     """The edited text in the form it had: its mark, its line ends (ours are plain if they are mixed), its last one."""
     mark = _MARK if text.startswith(_MARK) else ""
     body = text.removeprefix(_MARK)

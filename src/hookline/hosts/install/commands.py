@@ -14,7 +14,7 @@ from hookline.guards.sandboxing import unavailable
 from hookline.hosts.host import HookTrust, Host, unasked_subagents
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import entries, jsonc, toml_edit
-from hookline.hosts.install.apply import keep_form, without_mark
+from hookline.hosts.install.apply import without_mark
 from hookline.hosts.install.enforcement import Enforcement, own_timeout, report
 from hookline.hosts.install.entries import HookSource, Scope, config_path, source_of
 from hookline.hosts.install.servers import take_out as take_servers_out
@@ -47,16 +47,12 @@ class HookHashes(NamedTuple):
 
     def noted(self, text: str, hashes: dict[str, str], old: dict[str, str]) -> str:
         """The host's file with our hashes, and without older ones of ours; everything else stays as it is."""
-
-        def edit(body: str) -> str:
-            for key in old.keys() - hashes.keys():
-                if toml_edit.lookup(toml_edit.checked(body), self.trust.key(key)) == old[key]:
-                    body = toml_edit.remove_value(body, self.trust.key(key))
-            for key, value in hashes.items():
-                body = toml_edit.set_value(body, self.trust.key(key), value)
-            return body
-
-        return keep_form(text, edit)
+        for key in old.keys() - hashes.keys():
+            if toml_edit.lookup(toml_edit.checked(text), self.trust.key(key)) == old[key]:
+                text = toml_edit.remove_value(text, self.trust.key(key))
+        for key, value in hashes.items():
+            text = toml_edit.set_value(text, self.trust.key(key), value)
+        return text
 
     def are_in(self, text: str, hashes: dict[str, str]) -> bool:
         """Whether the host will run all of our entries."""

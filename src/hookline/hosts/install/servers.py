@@ -21,7 +21,6 @@ from hookline.hosts import judged_calls
 from hookline.hosts.host import Host, ServerFile
 from hookline.hosts.install import apply as files
 from hookline.hosts.install import jsonc, toml_edit
-from hookline.hosts.install.apply import keep_form
 from hookline.hosts.install.entries import HookSource, Scope, user_path
 
 _LOGIN = ("oauth", "auth", "authProviderType", "oauth_resource", "scopes")
@@ -51,14 +50,12 @@ def put_in(host: Host, source: HookSource, scope: Scope, project: Path | None = 
         return [f"{host.title} has no MCP servers{where}: nothing is behind the gateway"]
     lost: dict[str, str] = {}
     saved: dict[str, str] = {}
-    flags = ["--agent", host.name, *source.flags]
-
-    def edit(text: str) -> str:
-        new = partial(wrap, form, program=entry_argv(), flags=flags)
-        return keep_form(text, lambda body: _edited(form, body, new, saved, lost))
-
+    new = partial(wrap, form, program=entry_argv(), flags=["--agent", host.name, *source.flags])
     old = files.load_record(f"{host.name}-mcp", scope, files.place(scope, project))
-    change = files.plan_edit(path, old, lambda text: _unwrapped(form, text, old), edit)
+    kept = old.trust if old else {}
+    change = files.plan_edit(
+        path, old, lambda text: _restored(form, text, kept), lambda text: _edited(form, text, new, saved, lost)
+    )
     private_folder(judged_calls.folder())
     if saved or old:
         where = files.place(scope, project)
@@ -76,12 +73,7 @@ def take_out(host: Host, scope: Scope, project: Path | None = None) -> list[Path
     form, old = host.servers, files.load_record(f"{host.name}-mcp", scope, files.place(scope, project))
     if form is None or old is None:
         return []
-    cuts = {Path(one.path): lambda text: _unwrapped(form, text, old) for one in old.files}
-    return files.take_out(old, cuts)
-
-
-def _unwrapped(form: ServerFile, text: str, old: files.InstallRecord | None) -> str:
-    return keep_form(text, lambda body: _restored(form, body, old.trust)) if old else text
+    return files.take_out(old, {Path(one.path): lambda text: _restored(form, text, old.trust) for one in old.files})
 
 
 def _edited(form: ServerFile, text: str, new: Wrap, saved: dict[str, str], lost: dict[str, str]) -> str:

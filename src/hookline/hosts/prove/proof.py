@@ -302,18 +302,14 @@ _ALWAYS = frozenset({"PreToolUse", "UserPromptSubmit"})
 
 def _hooks_asked(notes: list[dict[str, Any]]) -> Iterator[Finding]:
     """The user's own hooks that were asked, and on which events."""
-    found: dict[str, list[str]] = {}
-    known: dict[str, str] = {}
-    gates: set[str] = set()
-    failed: dict[str, str] = {}
+    known = {name: matcher for note in notes for name, matcher in note.get("hooks", {}).items()}
+    gates = {name for note in notes for name in note.get("gates", ())}
+    failed = {name: error for note in notes for name, error in note.get("failed", {}).items()}
+    found: dict[str, dict[str, None]] = {}  # each hook's events, in their order
     for note in notes:
-        for name, matcher in note.get("hooks", {}).items():
-            known.setdefault(name, matcher)
-        gates.update(note.get("gates", ()))
         for name in note.get("asked", ()):
-            if not name.startswith(canary.NAME) and note["event"] not in found.setdefault(name, []):
-                found[name].append(note["event"])
-        failed |= {name: error for name, error in note.get("failed", {}).items() if not name.startswith(canary.NAME)}
+            if not name.startswith(canary.NAME):
+                found.setdefault(name, {})[note["event"]] = None
     for name, events in found.items():
         broken = f"; it failed: {failed[name]}" if name in failed else ""
         yield Finding(f"hook {name}", "broken" if broken else "fired", f"on {', '.join(events)}{broken}")
