@@ -5,7 +5,8 @@ a run ended.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from types import MappingProxyType
@@ -193,36 +194,33 @@ class _Runner(AgentRunner):
     """The SDK's runner; it tells how a run ended, of which the hooks of an agent hear only if it went well."""
 
     async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        scope = _Scope(input, options.get("session"))
-        token = _scope.set(scope)
-        try:
-            result = await super().run(starting_agent, input, **options)
-        except BaseException as error:
-            await scope.close(error)
-            raise
-        finally:
-            _scope.reset(token)
-        await scope.close(None)
-        return result
+        with _scoped(input, options) as scope:
+            return await _closing(super().run(starting_agent, input, **options), scope)
 
     def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        scope = _Scope(input, options.get("session"))
-        token = _scope.set(scope)
-        try:
+        with _scoped(input, options) as scope:
             result = super().run_streamed(starting_agent, input, **options)
-        finally:
-            _scope.reset(token)
         if result.run_loop_task is not None:
-            result.run_loop_task = asyncio.create_task(_closing(result, result.run_loop_task, scope))
+            result.run_loop_task = asyncio.create_task(_closing(result.run_loop_task, scope, result))
         return result
 
 
-async def _closing(result: Any, task: asyncio.Task[Any], scope: _Scope) -> Any:
-    """The run's own task, and after it the end of its sessions."""
+@contextmanager
+def _scoped(input: Any, options: dict[str, Any]) -> Iterator[_Scope]:
+    scope = _Scope(input, options.get("session"))
+    token = _scope.set(scope)
     try:
-        answer = await task
+        yield scope
+    finally:
+        _scope.reset(token)
+
+
+async def _closing(work: Awaitable[Any], scope: _Scope, streamed: Any = None) -> Any:
+    """The run's own work, and after it the end of its sessions."""
+    try:
+        answer = await work
     except BaseException as error:
         await scope.close(error)
         raise
-    await scope.close(result._stored_exception)  # noqa: SLF001 - what `stream_events` will raise
+    await scope.close(streamed and streamed._stored_exception)  # noqa: SLF001 - what `stream_events` will raise
     return answer

@@ -31,19 +31,11 @@ class HooklineMiddleware(_Bundle):
     """
 
     def __init__(self, hooks: Fires, *, on_ask: OnAsk | None = None) -> None:
-        asking = HookClient(hooks, on_ask)
-        super().__init__([_Runs(asking), _Requests(asking), _Calls(asking)])
+        self._asking = HookClient(hooks, on_ask)
+        super().__init__([self._around_run, self._before_request, self._around_call])  # told apart by their contexts
 
-
-class _Asks:
-    def __init__(self, asking: HookClient) -> None:
-        self._asking = asking
-
-
-class _Runs(_Asks, framework.AgentMiddleware):
-    """Around a run: the session, the prompt, and whether the agent may stop."""
-
-    async def process(self, context: framework.AgentContext, call_next: Next) -> None:
+    async def _around_run(self, context: framework.AgentContext, call_next: Next) -> None:
+        """The session, the prompt, and whether the agent may stop."""
         session = context.session
         run = self._asking.new_run(session_id=session.session_id if session else None, agent=context.agent.name)
         prompt = "\n".join(one.text for one in context.messages if one.role == "user")
@@ -92,34 +84,15 @@ class _Runs(_Asks, framework.AgentMiddleware):
         if run.stopped is not None:
             yield _update(run.stopped)
 
-
-async def _pass(run: AgentRun, stream: Any) -> Updates:
-    """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
-    updates = aiter(stream)
-    while True:
-        try:
-            with steps.inside(run):
-                update = await anext(updates, None)
-        except framework.MiddlewareTermination:
-            return
-        if update is None:
-            return
-        yield update
-
-
-class _Requests(_Asks, framework.ChatMiddleware):
-    """Before a model call: the model is told what hooks had to say."""
-
-    async def process(self, context: framework.ChatContext, call_next: Next) -> None:
+    async def _before_request(self, context: framework.ChatContext, call_next: Next) -> None:
+        """The model is told what hooks had to say."""
         run = steps.current_run(self._asking.hooks)
         notes = run.pop_notes() if run is not None else ""
         if notes:
             context.messages = [*context.messages, _message("user", notes)]
         await call_next()
 
-
-class _Calls(_Asks, framework.FunctionMiddleware):
-    async def process(self, context: framework.FunctionInvocationContext, call_next: Next) -> None:
+    async def _around_call(self, context: framework.FunctionInvocationContext, call_next: Next) -> None:
         run = steps.current_run(self._asking.hooks)
         if run is None:
             run = self._asking.new_run(session_id=context.session.session_id if context.session else None)
@@ -144,6 +117,20 @@ class _Calls(_Asks, framework.FunctionMiddleware):
             as_text = said.replaces or not isinstance(own, list)
             context.result = said.text(_output(own)) if as_text else [*own, *more]
         return _go_on_unless_stopped(run, context)
+
+
+async def _pass(run: AgentRun, stream: Any) -> Updates:
+    """The updates of one pass; the run is the current one while the agent works, not while the consumer does."""
+    updates = aiter(stream)
+    while True:
+        try:
+            with steps.inside(run):
+                update = await anext(updates, None)
+        except framework.MiddlewareTermination:
+            return
+        if update is None:
+            return
+        yield update
 
 
 def _go_on_unless_stopped(run: AgentRun, context: framework.FunctionInvocationContext) -> None:

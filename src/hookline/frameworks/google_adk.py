@@ -36,7 +36,8 @@ class HooklinePlugin(BasePlugin):
         self._asking = HookClient(hooks, on_ask)
         self._runs: dict[str, AgentRun] = {}  # of the first agents, by invocation
         self._calls = PendingCalls()  # by their context, which all callbacks of a call share
-        self._last = _Last(self)
+        self._last = BasePlugin(name=f"{name}_last")  # stands behind all others: it sees what they made of a call
+        self._last.before_tool_callback = self._judge_call
 
     def _first_run(self, context: Any) -> AgentRun:
         """The first run of the invocation a context belongs to; one that resumes begins without a message."""
@@ -152,7 +153,7 @@ class HooklinePlugin(BasePlugin):
         content = types.Content(role="model", parts=[*parts, types.Part(code_execution_result=result)])
         return llm_response.model_copy(update={"content": content})
 
-    async def judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
+    async def _judge_call(self, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
         """What ADK is told before a tool is called: an answer in its place, if it was refused."""
         call = await self._run_of(tool_context).judge(tool.name, tool_args, tool_context.function_call_id or "")
         if call.refused is not None:
@@ -182,17 +183,6 @@ class HooklinePlugin(BasePlugin):
     async def on_tool_error_callback(self, *, tool_context: Any, error: Exception, **more: Any) -> None:
         if call := self._calls.leave(tool_context):
             await call.raised(error)
-
-
-class _Last(BasePlugin):
-    """The part of the plugin that stands behind all others: what they made of a call's arguments is what is judged."""
-
-    def __init__(self, owner: HooklinePlugin) -> None:
-        super().__init__(name=f"{owner.name}_last")
-        self._owner = owner
-
-    def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> Any:
-        return self._owner.judge_call(tool, tool_args, tool_context)
 
 
 def _text(content: types.Content | None) -> str:

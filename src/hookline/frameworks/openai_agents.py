@@ -81,8 +81,9 @@ class _Guard:
         agent.tools[:] = [self.tool(tool) for tool in agent.tools]
         agent.handoffs[:] = [self._handoff(handoff) for handoff in agent.handoffs]
         for server in agent.mcp_servers:
-            if not isinstance(getattr(server, "custom_data_extractor", None), _McpResults):
-                server.custom_data_extractor = _McpResults(getattr(server, "custom_data_extractor", None))
+            own = getattr(server, "custom_data_extractor", None)
+            if not self.guards(own):
+                server.custom_data_extractor = self._marked(_noting_errors(own), own)
         model = agent.model
         if isinstance(model, agents.Model) and not self.guards(model):
             agent.model = self._marked(GuardedModel(self.asking, model), model)
@@ -194,17 +195,16 @@ class _Guard:
         return said.text(output) if said.changes else output
 
 
-class _McpResults:
-    """Asked by the SDK for an application's own data on each MCP result; it alone says whether that is an error."""
+def _noting_errors(own: Any) -> Any:
+    """What the SDK asks for an application's own data on each MCP result: it alone says whether that is an error."""
 
-    def __init__(self, own: Any) -> None:
-        self._own = own
-
-    async def __call__(self, result: Any) -> Any:
+    async def extract(result: Any) -> Any:
         if result.is_error:
             setattr(result.run_context, _MCP_FAILED, True)
-        data = self._own(result) if self._own is not None else None
+        data = own(result) if own is not None else None
         return await data if inspect.isawaitable(data) else data
+
+    return extract
 
 
 def _by_name(agent: Any) -> bool:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
-McpReader = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
-"""Our names for a tool, from the host's name for it and its payload: none if the tool is the host's own."""
-
 
 def mcp_name(server: Any, tool: Any) -> str:
     """The name that rules and matchers use for the tool of an MCP server."""
@@ -272,7 +269,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tools: Mapping[str, Tool] = _NONE
     other_tools: frozenset[str] = frozenset()
     """Tools that keep their names: they run no shell line and change no file. Any other is judged by its input."""
-    mcp: McpReader | None = None  # reads its names for the tools of MCP servers, unless they are Claude Code's
+    mcp: Callable[[str, Mapping[str, Any]], tuple[str, ...]] | None = None
+    """Our names for an MCP server's tool, from the host's and the payload, unless they are Claude Code's; else none."""
     mcp_pattern: str = ""  # matches such a name, with its server and its tool
     mcp_separator: str = ""  # what stands between a server and a tool in such a name, where that is all there is to it
     mcp_input: str = ""  # where in such a tool's input its own input is
