@@ -25,7 +25,7 @@ def fill(text: str, lookup: Callable[[str], str | None], form: re.Pattern[str] =
     return form.sub(value, text)
 
 
-def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
+def in_every_text(value: Any, change: Callable[[str], Any]) -> Any:
     """A JSON value with every text in it changed; keys are left alone."""
     if isinstance(value, str):
         return change(value)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.placeholders import in_every_text
 from hookline.events import Event, spec_of
 from hookline.hosts.decode import native_input, original
 from hookline.hosts.host import EXIT, NO_WORDS, PLAIN, TEXT, Host, Response, Template, Words, fill
@@ -38,21 +39,11 @@ def shortened(reply: Reply) -> Reply:
     """The reply with every text cut; a new input stays as it is, for a part of a call is another call."""
     names = ("reasons", "context", "messages", "keep_going_reasons")
     texts = {name: (cut("\n".join(said)),) for name in names if (said := getattr(reply, name))}
-    output = _cut_inside(reply.output)
+    output = in_every_text(reply.output, cut)
     if output is not msgspec.UNSET and len(msgspec.json.encode(output)) > MOST_BYTES // 2:  # it has very many parts
         output = cut(msgspec.json.encode(reply.output).decode())
     why = None if reply.stop_reason is None else cut(reply.stop_reason)
     return msgspec.structs.replace(reply, **texts, output=output, stop_reason=why)
-
-
-def _cut_inside(value: Any) -> Any:
-    if isinstance(value, str):
-        return cut(value)
-    if isinstance(value, Mapping):
-        return {name: _cut_inside(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cut_inside(inner) for inner in value]
-    return value
 
 
 _ASKS = "a person has to approve this"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from hookline.core.placeholders import in_every_text
 from hookline.events import Event, PreToolUse
 from hookline.replies import Reply, deny
 
@@ -57,16 +58,14 @@ _BLANK = re.compile(r"\{(\w+)\}")
 
 def fill(template: Any, **values: Any) -> Any:
     """A template with its `{names}` replaced; a text that is one name alone becomes the value itself."""
-    if isinstance(template, Mapping):
-        return {key: fill(inner, **values) for key, inner in template.items()}
-    if isinstance(template, list | tuple):
-        return [fill(inner, **values) for inner in template]
-    if not isinstance(template, str):
-        return template
-    alone = _BLANK.fullmatch(template)
-    if alone is not None:
-        return values.get(alone[1], template)
-    return _BLANK.sub(lambda found: str(values.get(found[1], found[0])), template)
+
+    def filled(text: str) -> Any:
+        alone = _BLANK.fullmatch(text)
+        if alone is not None:
+            return values.get(alone[1], text)
+        return _BLANK.sub(lambda found: str(values.get(found[1], found[0])), text)
+
+    return in_every_text(template, filled)
 
 
 class Response(msgspec.Struct, frozen=True):

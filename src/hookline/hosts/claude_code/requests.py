@@ -234,12 +234,8 @@ ARRIVES_WITHIN = 5.0
 _MOST_CALLS = 1024  # remembered at once; a forgotten call is asked about again
 
 
-class _Call:
-    """One tool call: whether its callback has come, and what the hooks said."""
-
-    def __init__(self) -> None:
-        self.arrived: asyncio.Event = asyncio.Event()
-        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+_Call = tuple[asyncio.Event, asyncio.Future[Reply]]
+"""Whether the callback of a tool call has come, and what the hooks said."""
 
 
 class PermissionHooks:
@@ -252,13 +248,13 @@ class PermissionHooks:
     async def answer_callback(self, request: HookCallback) -> Raw:
         """The callback's answer; waiting callers are told, also when it is cancelled."""
         codec = _PermissionCodec(PermissionRequest)
-        call = self._call(request.tool_use_id or "")
-        call.arrived.set()
+        arrived, said = self._call(request.tool_use_id or "")
+        arrived.set()
         try:
             return await answer_hooks(self._hooks, request.input, codec)
         finally:
-            if not call.reply.done():
-                call.reply.set_result(codec.reply)
+            if not said.done():
+                said.set_result(codec.reply)
 
     async def decide(self, request: CanUseTool) -> Reply | None:
         """What the hooks decided on a call that the host is asked about, or `None` if that is for the host to say."""
@@ -280,14 +276,14 @@ class PermissionHooks:
     async def _from_callback(self, call_id: str | None) -> Reply | None:
         if not call_id:
             return None
-        call = self._call(call_id)
+        arrived, said = self._call(call_id)
         try:
             async with asyncio.timeout(ARRIVES_WITHIN):
-                await call.arrived.wait()
+                await arrived.wait()
         except TimeoutError:
             return None
         try:
-            return await asyncio.shield(call.reply)
+            return await asyncio.shield(said)
         finally:
             self._calls.pop(call_id, None)
 
@@ -296,7 +292,7 @@ class PermissionHooks:
         if call is None:
             if len(self._calls) >= _MOST_CALLS:
                 self._calls.pop(next(iter(self._calls)))
-            call = self._calls[call_id] = _Call()
+            call = self._calls[call_id] = (asyncio.Event(), asyncio.get_running_loop().create_future())
         return call
 
 
