@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hookline.core.hooks import AgentCheck, Command, Hook, Http, McpTool, Prompt
-from hookline.core.hooks.condition import parse_rule
+from hookline.core.hooks.condition import parse_condition
 from hookline.core.hooks.hook import parse_matcher
 from hookline.events import PreToolUse, SessionStart, Stop, SubagentStop, UserPromptSubmit
 from hookline.settings.files import Problem
@@ -36,7 +36,7 @@ def test_an_entry_with_every_key_becomes_a_hook() -> None:
         (
             Hook(
                 name="mine", events=(PreToolUse,), matcher=parse_matcher("Bash|Write"), timeout=2.5, priority=7,
-                condition=parse_rule("Bash(git *)"), on_failure="block", background=True, once=True,
+                condition=parse_condition("Bash(git *)"), on_failure="block", background=True, once=True,
                 source=".claude/settings.json: hooks.PreToolUse[0].hooks[0]", status_message="Checking",
                 action=Command(
                     command="./x.sh", args=("a",), shell="bash", env={"A": "b"}, asynchronous=True, persistent=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from types import NoneType
 from typing import Any, ClassVar, NoReturn, get_args
 
@@ -25,9 +25,6 @@ class _Frozen:
 
     __slots__ = ()
     plain: ClassVar[type[Any]]
-
-    def __copy__(self) -> Any:
-        return self.plain(self)
 
     def __deepcopy__(self, memo: object) -> Any:
         return thaw(self)
@@ -100,7 +97,6 @@ def thaw(value: Any) -> Any:
 
 _now = partial(datetime.now, UTC)
 
-_freezers: dict[type, Callable[[Any], None]] = {}
 _FREEZE_FIELD = """
     value = self.{name}
     if value is not None and type(value) is not FrozenDict:
@@ -111,6 +107,7 @@ _FREEZE_FIELD = """
 """
 
 
+@cache
 def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
     """What freezes the fields that may hold a dict or a list; written out, as asking for one by its name is slow."""
     simple = {str, int, float, bool, datetime, NoneType}
@@ -118,9 +115,7 @@ def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
     lines = [_FREEZE_FIELD.format(name=name) for name, kind in kinds.items() if not set(kind) <= simple]
     place: dict[str, Any] = {"FrozenDict": FrozenDict, "force_setattr": force_setattr, "freeze": freeze}
     exec("def freeze_fields(self):" + "".join(lines), place)  # noqa: S102 - field names of our own classes
-    made: Callable[[Any], None] = place["freeze_fields"]
-    _freezers[cls] = made
-    return made
+    return place["freeze_fields"]  # type: ignore[no-any-return]
 
 
 class Event(
@@ -161,11 +156,7 @@ class Event(
 
     def __post_init__(self) -> None:
         """Hooks and hosts share an event, so what is in it cannot be changed."""
-        try:
-            freeze_fields = _freezers[type(self)]
-        except KeyError:  # the first of its kind
-            freeze_fields = _freezer(type(self))
-        freeze_fields(self)
+        _freezer(type(self))(self)
 
     @property
     def subject(self) -> str | None:

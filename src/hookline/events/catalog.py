@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -71,11 +72,6 @@ _MODE_AND_EFFORT = frozenset({"permission_mode", "effort"})
 _EFFORT = frozenset({"effort"})
 
 
-def _gate(cls: type[Event], fields: str = "", decisions: str = _BLOCKS, **more: Any) -> EventSpec:
-    """An event before something that can still be prevented."""
-    return _watch(cls, fields, decisions, gate=True, **more)
-
-
 def _watch(
     cls: type[Event], fields: str = "", decisions: str = _OBSERVES, *, gate: bool = False, **more: Any
 ) -> EventSpec:
@@ -84,11 +80,12 @@ def _watch(
     return EventSpec(cls=cls, gate=gate, decisions=frozenset(decisions.split()), fields=own, **more)
 
 
+_gate = partial(_watch, gate=True, decisions=_BLOCKS)  # an event before something that can still be prevented
 _SUBAGENT = MappingProxyType({"subagent_id": "agent_id", "subagent_type": "agent_type"})
 _COMPACTIONS = ("manual", "auto")
 
 _ROWS = (
-    _gate(kinds.PreToolUse, "input context", "pass allow ask defer deny", decides="permission",
+    _gate(kinds.PreToolUse, "input context", decisions="pass allow ask defer deny", decides="permission",
           carries=_MODE_AND_EFFORT, audited=True),
     _watch(kinds.PostToolUse, "output mcp_output context classifier_context", _BLOCKS, carries=_MODE_AND_EFFORT,
            nulls=("tool_response",), snake=MappingProxyType({"tool_result": "tool_response"}), audited=True),
@@ -109,7 +106,7 @@ _ROWS = (
     _gate(kinds.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",
           nulls=("custom_instructions",), subjects=_COMPACTIONS, reported=False, audited=True),
     _watch(kinds.PostCompact, subjects=_COMPACTIONS, reported=False),
-    _gate(kinds.PreModelSwitch, "", "pass allow ask deny", decides="permission", nulls=("requested_model",)),
+    _gate(kinds.PreModelSwitch, decisions="pass allow ask deny", decides="permission", nulls=("requested_model",)),
     _watch(kinds.PostModelSwitch, "context", stdout="context", nulls=("requested_model",)),
     _gate(kinds.PermissionRequest, "input updated_permissions interrupt", decides="request", carries=_MODE_AND_EFFORT,
           audited=True),

@@ -105,7 +105,7 @@ def _condition(hook: Hook) -> Iterator[str]:
         return
     tools = [rule.tool for rule in hook.condition.rules]
     about_tools = any(cls.subject_field == "tool_name" for cls in hook.events)
-    if said := advice(hook.condition, CLAUDE_TOOLS):
+    if said := next(filter(None, (advice(rule, CLAUDE_TOOLS) for rule in hook.condition.rules)), ""):
         yield f"if: {said}"
     elif about_tools and not any(map(hook.matcher.matches, tools)):
         left_out = ", ".join(f"`{tool}`" for tool in tools)

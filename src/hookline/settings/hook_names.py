@@ -91,7 +91,7 @@ def without_duplicates(hooks: Iterable[Hook]) -> tuple[list[Hook], list[Problem]
     notes = []
     for hook in hooks:
         action = msgspec.structs.replace(hook.action, **_ASIDE.get(type(hook.action), {}))
-        key = (type(action), msgspec.json.encode(action), hook.events, getattr(hook.condition, "text", None), hook.when)
+        key = (type(action), msgspec.json.encode(action), hook.events, hook.condition, hook.when)
         first = kept.get(key)
         if first is not None:
             notes.append(Problem(hook.source, f"the same hook as {first.source}; it runs once", "note"))

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from hookline.core.hooks import AgentCheck, Cedar, Command, Hook, Http, McpTool, Prompt, Rego
-from hookline.core.hooks.condition import AnyRule, Rule, parse_rule
+from hookline.core.hooks.condition import Condition, parse_rule
 from hookline.core.hooks.hook import EVERYTHING, PLUGIN_FOLDERS, Action, Matcher, parse_matcher
 from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
@@ -295,7 +295,7 @@ class _Reader:
         self.say(entry.matcher_at, f"{problem}; as it stands it matches nothing")
         return Matcher(str(entry.matcher), never)
 
-    def _condition(self, entry: _Entry, text: str | list[str] | None) -> tuple[Rule | AnyRule | None, Any]:
+    def _condition(self, entry: _Entry, text: str | list[str] | None) -> tuple[Condition | None, Any]:
         """The entry's `if`, and the scope it stands in; one that cannot be understood never holds."""
         scope = InAgent(self.source.owner) if self.source.kind == "agent" and self.source.owner else None
         if not text:
@@ -304,8 +304,7 @@ class _Reader:
             where = f"{entry.at}.if"
             self.say(where, f"{entry.event.name} has no tool, so a hook with `if` never runs there", "warning")
         try:
-            rules = tuple(map(parse_rule, [text] if isinstance(text, str) else text))
-            return (rules[0] if len(rules) == 1 else AnyRule(rules)), scope
+            return Condition(tuple(map(parse_rule, [text] if isinstance(text, str) else text))), scope
         except ConditionError as error:
             self.say(f"{entry.at}.if", f"{error}; as it stands it never holds")
             return None, never

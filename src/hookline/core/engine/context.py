@@ -67,9 +67,8 @@ class HookScope(Protocol):
     grace: float
     clock: Callable[[], float]
     on_late: Callable[[Outcome], Any] | None
+    project_dir: str
 
-    @property
-    def project_dir(self) -> str: ...
     def fire(self, event: Event) -> Coroutine[Any, Any, Verdict]: ...
     def applies_to(self, hook: Hook, event: Event) -> bool: ...
 

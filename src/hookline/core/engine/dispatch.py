@@ -100,11 +100,8 @@ async def _as_coroutine(work: Awaitable[Any] | None) -> Any:
     return await work if inspect.isawaitable(work) else None
 
 
-class StartedRun(msgspec.Struct):
-    """A hook whose first step was taken already, on the fast path: what it answered, raised or waits for."""
-
-    ctx: Context
-    step: Any
+StartedRun = tuple[Context, Any]
+"""A hook whose first step was taken already, on the fast path, and what it answered, raised or waits for."""
 
 
 class EventRun(msgspec.Struct):
@@ -199,7 +196,7 @@ class Dispatcher:
         """One hook, once: its answer or its failure, as an outcome. Cancellation from outside goes through."""
         started, run.started = run.started, None
         if started is not None:
-            return await self._outcome(started.ctx, run.spec, started)
+            return await self._outcome(started[0], run.spec, started)
         ctx = Context(event, bind(hook, self.scope), self.scope.clock(), run.deadline)
         if self.observers.detailed:
             announce_start(ctx, self.observers)
@@ -234,7 +231,7 @@ class Dispatcher:
             else:
                 step = start(binding.call(ctx.event, ctx) if binding.wants_context else binding.call(ctx.event))
         else:
-            step = started.step
+            step = started[1]
         if isinstance(step, Suspended):
             step = await drive(step, limits(ctx))
         elif started is None and not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:

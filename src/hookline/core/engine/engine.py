@@ -62,6 +62,7 @@ class Engine:
         self.fallback: OnAsk | None = None  # asked by a host, framework or gateway that cannot ask a person
         self.timeout = timeout
         self.env = env
+        self.project_dir = project_dir  # what conditions on paths are relative to, or the empty string
         self.grace = grace
         self.clock = clock
         self.on_late: Callable[[Outcome], Any] | None = None
@@ -78,11 +79,6 @@ class Engine:
         self.dispatcher: Dispatcher = Dispatcher(self, self.registry, self.runners, self.observers)
         self.background: Background = self.dispatcher.background
         self._forget()
-
-    @property
-    def project_dir(self) -> str:
-        """What conditions on paths are relative to, or the empty string."""
-        return self.registry.project_dir
 
     @property
     def enabled(self) -> bool:

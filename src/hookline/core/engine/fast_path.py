@@ -25,7 +25,7 @@ from hookline.core.engine.coroutine_driver import (
     new_stepper,
     start,
 )
-from hookline.core.engine.dispatch import Dispatcher, EventRun, StartedRun, limits
+from hookline.core.engine.dispatch import Dispatcher, EventRun, limits
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
 from hookline.core.hooks.hook import Hook
@@ -103,7 +103,7 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
             answer = RaisedError(blocked_loop(took, one.limit))
         done = len(marks) - 2
         silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
-        started = StartedRun(ctx or Context(event, one, marks[-2]), answer)
+        started = ctx or Context(event, one, marks[-2]), answer
         return await dispatcher.dispatch(EventRun(event, spec, chosen, among, started=started), "sequential", silent)
 
     if len(bindings) == 1:

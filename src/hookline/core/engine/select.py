@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.hooks.condition import AnyRule, PathContext, Rule
+from hookline.core.hooks.condition import Condition, PathContext
 from hookline.core.hooks.hook import Action, Hook
 from hookline.errors import DuplicateHook, EventError, UnknownHook
 from hookline.events import Event, EventSpec, spec_of
@@ -96,7 +96,7 @@ def applies_to(hook: Hook, event: Event, among: HookIndex) -> bool:
     return named and conditions_hold(hook, event, among)
 
 
-def _rule_holds(rule: Rule | AnyRule, event: Event, among: HookIndex) -> bool:
+def _rule_holds(rule: Condition, event: Event, among: HookIndex) -> bool:
     if event.tool_name is None:
         return False  # FACTS.md §5: on an event without a tool a hook with `if` never runs
     place = PathContext(event.cwd, among.project_dir or event.cwd, among.home)

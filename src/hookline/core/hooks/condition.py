@@ -100,11 +100,6 @@ class Rule(msgspec.Struct, frozen=True):
         return self.text
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """Itself; several are an `AnyRule`."""
-        return (self,)
-
-    @property
     def bare(self) -> bool:
         return self.pattern is None or self.pattern == _STAR
 
@@ -172,16 +167,12 @@ class Rule(msgspec.Struct, frozen=True):
         return path_matches(pattern, path, bases=bases, project_dir=place.project_dir, home=place.home, any_case=wide)
 
 
-class AnyRule(msgspec.Struct, frozen=True):
-    """Several rules of which one has to match."""
+class Condition(msgspec.Struct, frozen=True):
+    """What an `if` says: rules of which one has to match."""
 
     rules: tuple[Rule, ...]
 
     def __str__(self) -> str:
-        return self.text
-
-    @property
-    def text(self) -> str:
         return " | ".join(rule.text for rule in self.rules)
 
     def matches(self, tool_name: str, tool_input: Mapping[str, Any], place: PathContext) -> bool:
@@ -203,10 +194,9 @@ def parse_rule(text: str) -> Rule:
     return Rule(text, canonical(name), rest[:-1].strip() or None)
 
 
-def parse_rules(*texts: str) -> Rule | AnyRule:
+def parse_condition(*texts: str) -> Condition:
     """Read one rule or several, given one by one or joined by `|`; a `|` inside parentheses is the pattern's own."""
-    rules = tuple(parse_rule(part) for text in texts for part in alternatives(text, "|"))
-    return rules[0] if len(rules) == 1 else AnyRule(rules)
+    return Condition(tuple(parse_rule(part) for text in texts for part in alternatives(text, "|")))
 
 
 def alternatives(text: str, separators: str) -> list[str]:
@@ -229,10 +219,8 @@ def read_rule(text: str) -> Rule:
         return Rule(text, problem=str(error))
 
 
-def advice(rule: Rule | AnyRule, tools: Sequence[str] = ()) -> str:
+def advice(rule: Rule, tools: Sequence[str] = ()) -> str:
     """What `hookline check` should say of a rule in an `if`; empty when it can match."""
-    if isinstance(rule, AnyRule):
-        return next(filter(None, (advice(one, tools) for one in rule.rules)), "")
     known = {*ARGUMENTS, *ALIASES, *tools}
     if rule.problem:
         return rule.problem

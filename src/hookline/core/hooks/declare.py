@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, get
 
 import msgspec
 
-from hookline.core.hooks.condition import AnyRule, Rule, parse_rules
+from hookline.core.hooks.condition import Condition, parse_condition
 from hookline.core.hooks.hook import Action, Function, Hook, HookLike, OnFailure, Test, parse_matcher
 from hookline.errors import HookError, did_you_mean
 from hookline.events import CATALOG, Event, spec_of
@@ -264,13 +264,13 @@ def _shown(thing: object) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _condition(when: When) -> tuple[Rule | AnyRule | None, Callable[[Any], bool] | None]:
+def _condition(when: When) -> tuple[Condition | None, Callable[[Any], bool] | None]:
     if when is None or callable(when):
         return None, when
     if isinstance(when, str):
-        return (parse_rules(when) if when else None), None
+        return (parse_condition(when) if when else None), None
     if isinstance(when, (list, tuple)) and when and all(isinstance(text, str) for text in when):
-        return parse_rules(*when), None
+        return parse_condition(*when), None
     raise HookError(f"when must be a rule, a list of rules or a function of the event, got `{_shown(when)}`")
 
 
@@ -358,12 +358,11 @@ _GROUP = {"matcher": "matcher", "timeout": "timeout", "on_failure": "on_failure"
 
 def _group(entry: Any) -> tuple[list[Any], dict[str, Any]]:
     """The hooks of a group, and the options that it has for all of them."""
-    keys = entry if isinstance(entry, Mapping) else (*_GROUP, "hooks")
-    fields = {key: entry[key] if isinstance(entry, Mapping) else getattr(entry, key, None) for key in keys}
+    known = ("hooks", *_GROUP)
+    fields = dict(entry) if isinstance(entry, Mapping) else {key: getattr(entry, key, None) for key in known}
     hooks = fields.pop("hooks", None)
     unknown = next((key for key in fields if key not in _GROUP), None)
     if unknown is not None:
-        known = ("hooks", *_GROUP)
         raise HookError(f"a matcher with hooks has no `{unknown}`{did_you_mean(str(unknown), known)}")
     if not isinstance(hooks, (list, tuple)) or not hooks:
         raise HookError(f"a matcher needs `hooks`, a list of functions, got `{_shown(hooks)}`")

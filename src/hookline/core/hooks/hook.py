@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from hookline.core.globs import name_expression
-from hookline.core.hooks.condition import OTHER_NAMES, AnyRule, Rule
+from hookline.core.hooks.condition import OTHER_NAMES, Condition
 from hookline.errors import HookError, MatcherError
 from hookline.events import Event, spec_of
 
@@ -216,7 +216,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[type[Event], ...]
     action: Action
     matcher: Matcher = EVERYTHING
-    condition: Rule | AnyRule | None = None
+    condition: Condition | None = None
     when: Callable[[Any], bool] | None = None
     priority: int = 0
     timeout: float | None = None

@@ -161,10 +161,6 @@ class Word(NamedTuple):
             raise Undecidable("braces leave an empty word")
         return [(unmask(text), UNKNOWN not in text) for text in texts]
 
-    @property
-    def globs(self) -> bool:
-        return is_pattern(self.text)
-
 
 class WordReader(ABC):
     """Reads words, with what is quoted and what the shell replaces: `'…'`, `"…"`, `$x`, `${…}`, `$(…)`, `$((…))`."""

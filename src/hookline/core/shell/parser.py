@@ -138,9 +138,8 @@ class Parser(WordReader):
         place = len(self.found.commands)
         self.found.commands.append(command)
         inside = find_nested_commands(command, stdin)
-        self.found.undecidable.update(dict.fromkeys(inside.undecidable))
-        self.found.notes.update(dict.fromkeys(inside.notes))
-        self.found.code.update(dict.fromkeys(inside.code))
+        for kind in ("undecidable", "notes", "code"):
+            getattr(self.found, kind).update(dict.fromkeys(getattr(inside, kind)))
         for inner in inside.runs:
             self._enter(command, inner)
         if inside.runs:
@@ -229,7 +228,7 @@ class Parser(WordReader):
                 self.newline()
                 before = before if before in _JOINING else ""
                 continue
-            if not self.peek() or self.peek() == ")" or (closing == ";;" and self._ends_case()):
+            if not self.peek() or self.peek() == ")" or (closing == ";;" and _ESAC.match(self.source, self.at)):
                 return
             draft = self.command()
             self.space()
@@ -307,7 +306,7 @@ class Parser(WordReader):
             if self.peek() == "(":
                 raise Undecidable("a pattern such as `!(…)` depends on the files there are")
             words = word.expanded()
-            if word.globs:
+            if is_pattern(word.text):
                 draft.globs.extend(range(len(draft.words), len(draft.words) + len(words)))
             draft.words.extend(words)
 
@@ -360,9 +359,6 @@ class Parser(WordReader):
             self.skip()
         self._finish(draft, constant=False)
         return True
-
-    def _ends_case(self) -> bool:
-        return _ESAC.match(self.source, self.at) is not None
 
     def _function(self) -> None:
         self.skip(_FUNCTION)
@@ -432,30 +428,26 @@ class Parser(WordReader):
                 self.at += 1
         self.at += 1
         self.list_until(";;")
-        if not self.skip(_OPERATOR) and not self._ends_case():
+        if not self.skip(_OPERATOR) and not _ESAC.match(self.source, self.at):
             raise Undecidable("`case` is never closed")
 
     def read_test(self) -> bool:
         while True:
             self.skip()
             word = self.word()
-            if word is not None and word.bare == "]]":
-                return self._after_compound()
-            if word is not None and self.source.startswith("#", word.start):
-                raise Undecidable("`[[` holds a comment")
-            if word is not None:
-                self._tests(word)
             if word is None:
                 if not self.peek() or self.peek() in ";\n" or (self.peek() == "&" and self.peek(2) != "&&"):
                     raise Undecidable("`[[` is never closed")
                 self.at += 2 if self.peek(2) in ("&&", "||") else 1
-
-    def _tests(self, word: Word) -> None:
-        """Comparing numbers, and asking for a variable by its name, take a text for an expression."""
-        if word.bare_until >= 0:
-            self._arithmetic_later([unmask(word.text)])
-        if word.bare in _EVALUATING_TESTS:
-            self.evaluates(f"`[[ … {word.bare} …` takes a text for an expression")
+                continue
+            if word.bare == "]]":
+                return self._after_compound()
+            if self.source.startswith("#", word.start):
+                raise Undecidable("`[[` holds a comment")
+            if word.bare_until >= 0:
+                self._arithmetic_later([unmask(word.text)])
+            if word.bare in _EVALUATING_TESTS:  # it compares numbers, or asks for a variable by its name
+                self.evaluates(f"`[[ … {word.bare} …` takes a text for an expression")
 
     def read_time(self) -> bool:
         """`time` before a compound command is a keyword; before a program it is read as a wrapper."""

@@ -58,15 +58,12 @@ def _starts(words: Words) -> list[int]:
     return [index for index, (word, _) in enumerate(words) if word[:1] != "-" and index not in after][:_MOST_STARTS]
 
 
-_WHOLE = frozenset({"--checkpoint"})
-
-
 def _runs_by_option(name: str, words: Words) -> tuple[str, ...]:
     """Why an abbreviated option may run a program: `--compress-prog=x` is `--compress-program=x`."""
     options = program(name).runs
     for word, _ in words[1:]:
         given = word.partition("=")[0]
-        if len(given) > 2 and given not in _WHOLE and any(option.startswith(given) for option in options):
+        if len(given) > 2 and given != "--checkpoint" and any(option.startswith(given) for option in options):
             return (f"`{name} {given}` runs a program",)
     return ()
 
