@@ -19,6 +19,7 @@ from hookline.guards import commands, paths, sandboxing
 from hookline.records.audit.log import AuditLog, read
 from hookline.replies import Decision
 from hookline.sandbox.judged_line import Reporter
+from hookline.sandbox.policy import Policy
 
 pytestmark = pytest.mark.skipif(bool(sandboxing.unavailable()), reason=sandboxing.unavailable() or "lines can be held")
 
@@ -209,7 +210,7 @@ async def test_what_ran_unconfined_has_no_effect_on_record(project: Path, tmp_pa
 def test_effects_beyond_the_limit_are_counted_as_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The note stays small whatever a line does, and says that it is not all."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    reporter = Reporter(str(call_notes("s", "t1", "")))
+    reporter = Reporter(Policy(call=str(call_notes("s", "t1", ""))))
     for number in range(2_000):
         reporter.saw("written", f"/f{number}\n")
     reporter.saw("host", "10.0.0.1:443")

@@ -48,7 +48,6 @@ class Egress:
     """The supervisor's side: it connects a line's sockets to doors of its own and hands their other ends on."""
 
     def __init__(self, policy: Policy, variables: Mapping[str, str], tokens: Placeholders | None) -> None:
-        self._guard = policy.host_guard
         self._hosts = Hosts(policy.hosts)
         self.channel: _socket.socket = _start_broker(policy.hosts, variables, tokens)
         self.namespace: bool = False
@@ -91,26 +90,25 @@ class Egress:
                 return None
             found.append(data.decode("utf-8", "replace").split("\0"))
 
-    def refusal(self, what: str, reason: str, advice: str = "") -> Refusal:
-        """A refusal in the name of the guard that named the hosts."""
-        return Refusal(what, self._guard, reason, advice)
-
-    def connect(self, sock: SocketCopy, host: str, port: int) -> Refusal | None:
-        """Connect a socket to the broker; None if the address is the line's own and may be connected to as it is."""
+    def connect(self, sock: SocketCopy, host: str, port: int) -> None:
+        """Connect a socket to the broker; returns if the address is the line's own and may be connected to as it is."""
         if sock.socket.type != _STREAM:
-            return None if self.namespace else self.refusal(f"to send to {host}:{port}", "only TCP reaches named hosts")
+            if self.namespace:
+                return
+            raise Refusal(f"to send to {host}:{port}", "only TCP reaches named hosts", guard="host_guard")
         if port == _LOOKUPS:
             self._hand_on(sock, b"lookups-stream")
         if synthetic(host) or self._hosts.names_at(host, port):
             self._hand_on(sock, f"{host} {port}".encode())
         if host.startswith("127.") or host in ("::1", *_ANY):
             if self.namespace or self._listener(port) == "own":
-                return None
+                return
             if not self._listener(port):
                 raise kernel.error(errno.ECONNREFUSED)
-            advice = f"to allow it, add `--host localhost:{port}`"
-            return self.refusal(f"to connect to port {port} of this machine", "its listener is outside", advice)
-        return self.refusal(f"to connect to {host}:{port}", "it is an address, not the name of a host", "use a name")
+            what, advice = f"to connect to port {port} of this machine", f"to allow it, add `--host localhost:{port}`"
+            raise Refusal(what, "its listener is outside", advice, guard="host_guard")
+        reason = "it is an address, not the name of a host"
+        raise Refusal(f"to connect to {host}:{port}", reason, "use a name", guard="host_guard")
 
     def _hand_on(self, sock: SocketCopy, target: bytes) -> None:
         """Connect to our own door, take the other end ourselves, and tell the broker what it was for."""

@@ -32,13 +32,13 @@ class FileChanges:
         table: Table = dict.fromkeys(syscalls.WRITES, self._write)
         return table | dict.fromkeys(syscalls.METADATA, self._change) | {"flock": self._lock}
 
-    def _lock(self, call: Syscall) -> Refusal | None:
+    def _lock(self, call: Syscall) -> None:
         """Take a lock on a file inside, for the file as the caller has it open; outside it seems to be taken.
 
         A program outside would wait for it; and what cannot be written needs none.
         """
         if self._line.places is None:
-            return None
+            return
         operation = call.arguments[1]
         fd = kernel.take_descriptor(call.thread, call.number(0))
         try:
@@ -54,41 +54,38 @@ class FileChanges:
             os.close(fd)
         raise CallMade
 
-    def _write(self, call: Syscall) -> Refusal | None:
+    def _write(self, call: Syscall) -> None:
         """Landlock holds these calls; they are looked at to say why they fail."""
         if self._line.places is None:
-            return None
+            return
         paths = syscalls.WRITES[call.name]
         for position, (folder, path) in enumerate(paths.pairs):
             text = call.text(path) if call.arguments[path] else ""
             if not text and folder < 0:
-                return None  # the kernel answers an empty path itself
+                return  # the kernel answers an empty path itself
             place = real(call.thread, call.folder(folder), text, follow=paths.follow)
             if self._line.places.hold(place) and not self._line.others.own(place):
                 if not place.startswith("/dev/"):
                     self._line.saw("written", place)
                 continue
-            return None if _fails_anyway(call, position, place) else self._outside(call, place)
-        return None
+            if _fails_anyway(call, position, place):
+                return
+            raise outside(self._line.policy, "write", place)
 
-    def _change(self, call: Syscall) -> Refusal | None:
+    def _change(self, call: Syscall) -> None:
         """Landlock does not know these calls: they are judged, and made, on one and the same open file."""
         if self._line.places is None:
-            return None
-        if call.name == "ioctl" and call.arguments[1] & 0xFFFFFFFF in syscalls.SUBVOLUMES:
-            place = real(call.thread, call.folder(0), "")
-            return None if self._line.places.hold(place) else self._outside(call, place)
+            return
         with _changed(call) as file:
             if file.fd < 0:
                 raise kernel.error(errno.ENOENT)
             if not self._line.places.hold(file.path) or self._line.others.own(file.path):
-                return self._outside(call, file.path)
+                raise outside(self._line.policy, "change", file.path)
+            if call.name == "ioctl" and call.arguments[1] & 0xFFFFFFFF in syscalls.SUBVOLUMES:
+                return
             if call.waits():
                 self._line.callers.act(call.thread, lambda: _CHANGES[call.name](call, file.fd))
         raise CallMade
-
-    def _outside(self, call: Syscall, place: str) -> Refusal:
-        return outside(self._line.policy, "change" if call.name in syscalls.METADATA else "write", place)
 
 
 def _changed(call: Syscall) -> OpenedPath:
@@ -136,7 +133,7 @@ def outside(policy: Policy, what: str, place: str) -> Refusal:
     reason = f"it is outside {folders}" if folders else "no folder may be written to"
     flag = "--write" if policy.write_guard == "--write" else "--also"
     advice = f"to allow it, add `{flag} {quoted(worth_allowing(place))}`"
-    return Refusal(f"to {what} `{place}`", policy.write_guard, reason, advice, quiet=quiet(place))
+    return Refusal(f"to {what} `{place}`", reason, advice, quiet=quiet(place))
 
 
 def worth_allowing(place: str) -> str:

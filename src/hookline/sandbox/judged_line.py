@@ -106,28 +106,26 @@ _QUIET_PLACES = ("/tmp/hsperfdata_", "/var/cache/man/")
 
 
 class Refusal(Exception):
-    """What was refused, by which guard, why, and what to do about it; a judge returns or raises it."""
+    """What was refused, why, what to do about it, and by whom: a field of the policy that names a guard, or a flag."""
 
-    def __init__(self, what: str, guard: str, reason: str, advice: str = "", *, quiet: bool = False) -> None:
+    def __init__(
+        self, what: str, reason: str, advice: str = "", *, guard: str = "write_guard", quiet: bool = False
+    ) -> None:
         self.what: str = what
-        self.guard: str = guard
         self.reason: str = reason
         self.advice: str = advice
+        self.guard: str = guard
         self.quiet: bool = quiet
-
-    def __str__(self) -> str:
-        advice = f"; {self.advice}" if self.advice else ""
-        return f"hookline: refused {self.what}: {self.reason} ({self.guard}){advice}"
 
 
 class Reporter:
     """Says each refusal once, and notes it with the call it belongs to, by guard; notes there, too, what was done."""
 
-    def __init__(self, call: str) -> None:
+    def __init__(self, policy: Policy) -> None:
         self._said: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._left_out = 0
-        self._call = call
+        self._policy, self._call = policy, policy.call
 
     def saw(self, kind: str, what: str) -> None:
         """Note what the line did, for the call's record (`core.calls`): each `program`, `written` and `host` once."""
@@ -139,8 +137,10 @@ class Reporter:
 
     def say(self, refusal: Refusal) -> None:
         """One line on stderr, unless it has been said or there were too many."""
-        line = printable(str(refusal))
-        self.saw("refused", f"{refusal.what}: {refusal.reason} ({refusal.guard})")
+        guard = getattr(self._policy, refusal.guard, refusal.guard)
+        found = f"{refusal.what}: {refusal.reason} ({guard})"
+        line = printable(f"hookline: refused {found}" + (f"; {refusal.advice}" if refusal.advice else ""))
+        self.saw("refused", found)
         if refusal.quiet or line in self._said:
             return
         if len(self._said) >= _MOST_LINES:
@@ -149,7 +149,7 @@ class Reporter:
         self._said.add(line)
         _write(2, line)
         if self._call:
-            _append(f"{self._call}.{refusal.guard}", line)
+            _append(f"{self._call}.{guard}", line)
 
     def finish(self) -> None:
         if self._left_out:
@@ -253,8 +253,8 @@ class Syscall:
             raise kernel.error(errno.EAGAIN) from None
 
 
-Table = dict[str, "Callable[[Syscall], Refusal | None]"]
-"""A call's name → what answers it: None lets it go on, a refusal fails it, OSError fails it in silence."""
+Table = dict[str, "Callable[[Syscall], object]"]
+"""A call's name → its judge, which lets it go on by returning; a `Refusal` fails it, and an OSError does in silence."""
 
 
 class Rights:

@@ -65,19 +65,18 @@ class OpenCalls(WriteJudge):
         if flags & os.O_ACCMODE != os.O_WRONLY:
             self._judge_secret(fd, "read")
         in_proc = flags & syscalls.O_WRITES and not os.major(facts.st_dev) and kernel.is_proc(fd)
-        if in_proc and (found := self._reaches(name_of(fd))):
-            raise found
+        if in_proc:
+            self._judge_proc(name_of(fd))
         if self._view is not None:
             self._view.judge(fd)
 
-    def _reaches(self, path: str) -> Refusal | None:
-        """Why a file of procfs may not be written: memory is a way into a program, and others are not the line's."""
+    def _judge_proc(self, path: str) -> None:
+        """Refuse what is written to procfs: memory is a way into a program, and others are not the line's."""
         process = next((int(part) for part in path.split("/") if part.isdigit()), 0)
         if path.endswith("/mem"):
-            return Refusal(f"to write `{path}`", self._line.policy.block_guard, "a program is not changed as it runs")
+            raise Refusal(f"to write `{path}`", "a program is not changed as it runs", guard="block_guard")
         if process and not descends(process, os.getpid()):
-            return Refusal(f"to write `{path}`", self._line.policy.write_guard, "this line did not start that program")
-        return None
+            raise Refusal(f"to write `{path}`", "this line did not start that program")
 
     def _opened(self, call: Syscall, folder: int, text: str, flags: int, mode: int) -> int:
         """A file that is open: links at the end of its path are read here, one after the other."""

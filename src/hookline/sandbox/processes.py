@@ -28,34 +28,29 @@ class OtherProcesses:
         table |= dict.fromkeys(syscalls.FORKS, self._fork) | dict.fromkeys(syscalls.QUEUES, self._queue)
         return table | dict.fromkeys(syscalls.SIGNALS, self._signal) | dict.fromkeys(syscalls.IPC, self._segment)
 
-    def _segment(self, call: Syscall) -> Refusal | None:
-        if self._line.places is None or not self._line.others.own_segment(call.name, call.arguments):
-            return None
-        what = "to change System V memory, semaphores or queues"
-        return Refusal(what, self._line.policy.write_guard, "they were there before this line")
+    def _segment(self, call: Syscall) -> None:
+        if self._line.places is not None and self._line.others.own_segment(call.name, call.arguments):
+            raise Refusal("to change System V memory, semaphores or queues", "they were there before this line")
 
-    def _queue(self, _call: Syscall) -> Refusal | None:
-        if self._line.places is None:
-            return None
-        return Refusal("a message queue", self._line.policy.write_guard, "programs outside may use it")
+    def _queue(self, _call: Syscall) -> None:
+        if self._line.places is not None:
+            raise Refusal("a message queue", "programs outside may use it")
 
-    def _fork(self, call: Syscall) -> Refusal | None:
+    def _fork(self, call: Syscall) -> None:
         """A new process, where they are counted; a new namespace, always."""
-        guard, most = self._line.policy.write_guard, self._line.policy.limits.get("processes")
         if call.name == "clone" and call.arguments[0] & syscalls.NAMESPACES:
-            return Refusal(syscalls.REFUSED[call.name], guard, "a confined line may not do this")
+            raise Refusal(syscalls.REFUSED[call.name], "a confined line may not do this")
+        most = self._line.policy.limits.get("processes")
         if most is not None and len(signals.descendants(os.getpid())) >= most:
             raise kernel.error(errno.EAGAIN)
-        return None
 
-    def _process(self, call: Syscall) -> Refusal | None:
+    def _process(self, call: Syscall) -> None:
         """What changes a process, or its group: only those that the line has started are its to change."""
         target = _target(call)
-        if target is None or (target != -1 and descends(abs(target), os.getpid())):
-            return None
-        return self._refused("to change", target)
+        if target == -1 or (target is not None and not descends(abs(target), os.getpid())):
+            raise _not_started_here("to change", target)
 
-    def _signal(self, call: Syscall) -> Refusal | None:
+    def _signal(self, call: Syscall) -> None:
         """Landlock keeps signals inside from Linux 6.12 on; before, those to others than the caller are sent here.
 
         Every process that a group or `-1` means gets it which the line has started, and no other one.
@@ -68,7 +63,7 @@ class OtherProcesses:
             if target <= 0:  # it has ended
                 raise kernel.error(errno.ESRCH)
         elif target == caller or (name == "tkill" and _process_of(target) == caller):
-            return None
+            return
         if target > 0 and not _process_of(target):
             raise kernel.error(errno.ESRCH)
         line = signals.descendants(os.getpid())
@@ -76,14 +71,15 @@ class OtherProcesses:
         meant = [target] if target > 0 else [pid for pid in line if target == -1 or _group(pid) == group]
         meant = [pid for pid in meant if _process_of(pid) in line and (target != -1 or pid != caller)]
         if not meant:
-            return self._refused("a signal to", target)
+            raise _not_started_here("a signal to", target)
         for pid in meant:
             signals.send(pid, number)
         raise CallMade
 
-    def _refused(self, what: str, target: int) -> Refusal:
-        whom = "every process" if target == -1 else f"process {abs(target)}"
-        return Refusal(f"{what} {whom}", self._line.policy.write_guard, "this line did not start it")
+
+def _not_started_here(what: str, target: int) -> Refusal:
+    whom = "every process" if target == -1 else f"process {abs(target)}"
+    return Refusal(f"{what} {whom}", "this line did not start it")
 
 
 def descends(pid: int, ancestor: int) -> bool:

@@ -144,7 +144,7 @@ class _Watch:
         from hookline.sandbox.supervisor import Supervisor
 
         self._owner, self._status, self._life, self._command = line.owner, status, life, 0
-        self._caller = Reporter(line.policy.call)
+        self._caller = Reporter(line.policy)
         granted = line.room.granted
         places = None if granted is None else WritablePlaces([*granted, *DEVICES])
         roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
@@ -206,10 +206,12 @@ class _Watch:
 
     def _report_egress(self) -> bool:
         """Say what the broker refused; whether it is still there."""
+        from hookline.sandbox.judged_line import Refusal
+
         rows = self._egress.reports() if self._egress else []
         for kind, *words in rows or ():
-            if kind == "refused" and self._egress:
-                self._caller.say(self._egress.refusal(*words))
+            if kind == "refused":
+                self._caller.say(Refusal(*words, guard="host_guard"))
             else:
                 self._caller.saw(kind, words[0])
         return rows is not None

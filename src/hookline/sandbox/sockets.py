@@ -25,6 +25,8 @@ from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from hookline.sandbox.egress import Egress
 
 UNIX = 1
@@ -45,7 +47,7 @@ class Sockets:
     """Whom a line may talk to."""
 
     def __init__(self, line: JudgedLine, egress: Egress | None = None) -> None:
-        self._line, self._egress, self._guard = line, egress, line.policy.write_guard
+        self._line, self._egress = line, egress
         self._own: set[tuple[int, int]] = set()
         self._abstract: dict[bytes, int] = {}
         self._paths = tuple(os.path.realpath(path) for path in line.policy.sockets)
@@ -55,18 +57,18 @@ class Sockets:
         made: Table = {"connect": self._connect, "bind": self._bind, "listen": self._listen}
         return made | {"socket": self._kind, "socketpair": self._pair}
 
-    def _kind(self, call: Syscall) -> Refusal | None:
+    def _kind(self, call: Syscall) -> None:
         """Say why there is no such socket; families that no program needs are unknown here."""
         family = call.number(0)
         if family == UNIX:
-            return Refusal("a Unix datagram socket", self._guard, "it could send to programs outside", quiet=True)
+            raise Refusal("a Unix datagram socket", "it could send to programs outside", quiet=True)
         if family in (INTERNET, INTERNET_6) and self._line.policy.network == "none":
-            return Refusal("the network", "--no-network", "this line runs without one")
+            raise Refusal("the network", "this line runs without one", guard="--no-network")
         if family in (INTERNET, INTERNET_6):
-            return Refusal("a socket", self._line.policy.host_guard, "only TCP reaches named hosts", quiet=True)
+            raise Refusal("a socket", "only TCP reaches named hosts", guard="host_guard", quiet=True)
         raise kernel.error(errno.EAFNOSUPPORT)
 
-    def _pair(self, call: Syscall) -> Refusal | None:
+    def _pair(self, call: Syscall) -> None:
         """Two ends that send packets to each other: made so that neither can be pointed elsewhere."""
         family, kind, protocol = map(call.number, range(3))
         if family != UNIX or kind & _KIND not in (_DATAGRAM, _RAW):
@@ -81,32 +83,22 @@ class Sockets:
         call.memory.write(call.thread, call.arguments[3], struct.pack("2i", *numbers))
         raise CallMade
 
-    def _connect(self, call: Syscall) -> Refusal | None:
+    def _connect(self, call: Syscall) -> None:
         address = _address(call)
         with _copy(call) as sock:
             family = int.from_bytes(address[:2], "little")
             if family == UNIX and sock.socket.family == UNIX:
-                return self._connect_unix(sock, call, address[2:])
+                self._connect_unix(sock, call, address[2:])
             if family in (INTERNET, INTERNET_6) and sock.socket.family in (INTERNET, INTERNET_6):
                 host, port = host_of(family, address), int.from_bytes(address[2:4], "big")
-                by_name = self._egress
-                refusal = by_name.connect(sock, host, port) if by_name else self._remote_shell(host, port)
-                if refusal is not None:
-                    return refusal
+                judge = self._egress.connect if self._egress else _judge_remote_shell
+                judge(sock, host, port)
                 self._line.saw("host", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
             _make(sock, call, address)
-        return None
-
-    def _remote_shell(self, host: str, port: int) -> Refusal | None:
-        own = host in _ANY or host.startswith("127.")
-        if port not in _REMOTE_SHELLS or not (own or reaches(host, own=True)):
-            return None
-        what = f"to connect to {_REMOTE_SHELLS[port]} on this machine"
-        return Refusal(what, self._guard, "it would run commands outside")
 
     # -- Unix sockets ----------------------------------------------------------------------------------------------
 
-    def _connect_unix(self, sock: SocketCopy, call: Syscall, name: bytes) -> Refusal | None:
+    def _connect_unix(self, sock: SocketCopy, call: Syscall, name: bytes) -> NoReturn:
         if name.startswith(b"\0"):
             if not self._is_own_name(call.thread, name):
                 raise kernel.error(errno.ECONNREFUSED)
@@ -118,10 +110,8 @@ class Sockets:
             if not self._is_open(place.path, found):
                 advice = f"to allow it, add `--socket {place.path}`"
                 quiet = any(matches_glob(pattern, place.path) for pattern in _ON_THE_SIDE)
-                what = f"to connect to `{place.path}`"
-                return Refusal(what, self._guard, "its listener is outside", advice, quiet=quiet)
+                raise Refusal(f"to connect to `{place.path}`", "its listener is outside", advice, quiet=quiet)
             self._line.callers.act(call.thread, lambda: _make(sock, call, b"", place.fd))
-        return None
 
     def _is_open(self, path: str, found: os.stat_result) -> bool:
         if _identity(found) in self._own or _identity(found) in self._named:
@@ -138,14 +128,14 @@ class Sockets:
         rows = [row.split(None, 7) for row in kernel.content(f"/proc/{thread}/net/unix").split(b"\n")[1:]]
         return inode is not None and any(row[6:] == [b"%d" % inode, shown] for row in rows)
 
-    def _bind(self, call: Syscall) -> Refusal | None:
+    def _bind(self, call: Syscall) -> None:
         address = _address(call)
         with _copy(call) as sock:
             name = address[2:].partition(b"\0")[0]
             if sock.socket.family == UNIX and b"\n" in address:  # which would be more rows for `_is_own_name`
                 raise kernel.error(errno.EINVAL)
             if sock.socket.family == UNIX and address[:2] == struct.pack("H", UNIX) and name:
-                return self._bind_path(sock, call, os.fsdecode(name), address)
+                self._bind_path(sock, call, os.fsdecode(name), address)
             egress = self._egress
             if egress and not egress.namespace and sock.socket.family in (INTERNET, INTERNET_6):
                 family = int.from_bytes(address[:2], "little")
@@ -160,13 +150,13 @@ class Sockets:
                 self._abstract[own] = os.fstat(sock.fd).st_ino
         raise CallMade
 
-    def _listen(self, call: Syscall) -> Refusal | None:
+    def _listen(self, call: Syscall) -> None:
         with _copy(call) as sock:
             if self._egress:
                 self._egress.listen(sock, call.number(1))
         raise CallMade
 
-    def _bind_path(self, sock: SocketCopy, call: Syscall, name: str, address: bytes) -> Refusal | None:
+    def _bind_path(self, sock: SocketCopy, call: Syscall, name: str, address: bytes) -> NoReturn:
         """Bind with the words of the caller, which it may ask for later, from its folder.
 
         A link on the way may change meanwhile; Landlock's rules, which hold for us, too, keep the file inside.
@@ -178,7 +168,7 @@ class Sockets:
             path = f"{place.path.rstrip('/')}/{last}"
             if places is not None and (not places.hold(path) or self._line.others.own(path)):
                 advice = f"to allow it, add `--write {place.path}`"
-                return Refusal(f"to write `{path}`", self._guard, "no folder that may be written to holds it", advice)
+                raise Refusal(f"to write `{path}`", "no folder that may be written to holds it", advice)
             begin = time.time_ns() - _CLOCK
             with resolve_in_process(thread, AT_FDCWD, "") as cwd:
                 os.fchdir(cwd.fd)
@@ -190,6 +180,12 @@ class Sockets:
             if stat.S_ISSOCK(made.st_mode) and made.st_nlink == 1 and made.st_ctime_ns >= begin:
                 self._own.add(_identity(made))
         raise CallMade
+
+
+def _judge_remote_shell(_sock: SocketCopy, host: str, port: int) -> None:
+    own = host in _ANY or host.startswith("127.")
+    if port in _REMOTE_SHELLS and (own or reaches(host, own=True)):
+        raise Refusal(f"to connect to {_REMOTE_SHELLS[port]} on this machine", "it would run commands outside")
 
 
 def _address(call: Syscall) -> bytes:
@@ -205,7 +201,7 @@ def _copy(call: Syscall) -> SocketCopy:
     return sock
 
 
-def _make(sock: SocketCopy, call: Syscall, address: bytes, file: int = -1) -> None:
+def _make(sock: SocketCopy, call: Syscall, address: bytes, file: int = -1) -> NoReturn:
     """Connect, to an address or a Unix socket's open file, without waiting here; never comes back."""
     error = sock.connect(address or _path_address(file))
     if sock.blocking and error in (errno.EINPROGRESS, errno.EAGAIN):

@@ -35,11 +35,11 @@ class ProgramStarts:
     def foresee(self, paths: list[str], argv: list[str]) -> None:
         """Judge a program that is about to start, so that what this reads is at hand when it does; that one counts."""
         path = next((path for path in paths if os.path.exists(path)), "")
-        with suppress(OSError):  # such as a folder that has been removed
+        with suppress(OSError, Refusal):  # such as a folder that has been removed
             if path:
-                self._blocked(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
+                self._judge(Start(path, os.path.realpath(path), argv, os.getcwd(), os.getpid()))
 
-    def _start(self, call: Syscall) -> Refusal | None:
+    def _start(self, call: Syscall) -> None:
         self._line.callers.forget()  # a program may have other rights than the one before it
         at = 0 if call.name == "execve" else 1
         given, argv = call.text(at), _texts(call, at + 1)
@@ -47,27 +47,26 @@ class ProgramStarts:
         with resolve_in_process(call.thread, call.folder(at - 1), given) as place:
             start = Start(given, place.path, argv, cwd, call.thread, opened=place.opened,
                           variables=lambda: _texts(call, at + 2))  # fmt: skip
-            refusal = self._blocked(start) or self._traced_later(start)
-            if refusal is None and self._line.policy.block:
+            self._judge(start)
+            self._judge_traced(start)
+            if self._line.policy.block:
                 self._approvals.note(start)
-            if refusal is None:
-                self._line.saw("program", start.line)
-            return refusal
+            self._line.saw("program", start.line)
 
-    def _started(self, call: Syscall) -> Refusal | None:
+    def _started(self, call: Syscall) -> None:
         """Look again at a program that has just started, since its words may have been changed after they were judged.
 
         Its memory is its own now, and none of its code has run: its C library makes this call. What should not have
         started is ended here, and so is what cannot be looked at.
         """
         try:
-            refusals = (self._blocked(start) for start in self._approvals.surprises(call.thread))
-            return next((refusal for refusal in refusals if refusal is not None), None)
+            for start in self._approvals.surprises(call.thread):
+                self._judge(start)
         except (OSError, ValueError) as error:
             reason = f"it cannot be looked at ({error})"
-            return Refusal(f"program {call.thread}", self._line.policy.block_guard, reason)
+            raise Refusal(f"program {call.thread}", reason, guard="block_guard") from None
 
-    def _trace(self, call: Syscall) -> Refusal | None:
+    def _trace(self, call: Syscall) -> None:
         """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
         target = call.number(1)
         process = kernel.process_of(target)
@@ -76,26 +75,22 @@ class ProgramStarts:
         path = os.readlink(f"/proc/{process}/exe")
         pattern = self.judge.names(path, f"/proc/{process}/exe")
         if pattern is not None:
-            return Refusal(f"to trace `{path}`", self._line.policy.block_guard, f"the pattern `{pattern}` names it")
+            raise Refusal(f"to trace `{path}`", f"the pattern `{pattern}` names it", guard="block_guard")
         self._traced.add((process, signals.started(process)))
-        return None
 
-    def _blocked(self, start: Start) -> Refusal | None:
-        file, guard = self._library.look(start.opened), self._line.policy.block_guard
-        if file is not None and file.foreign:
-            return Refusal(f"`{start.line}`", guard, "programs of another architecture cannot be confined")
-        reason = self.judge.blocks(start)
-        return None if reason is None else Refusal(f"`{start.line}`", guard, reason)
+    def _judge(self, start: Start) -> None:
+        file = self._library.look(start.opened)
+        foreign = "programs of another architecture cannot be confined" if file is not None and file.foreign else None
+        if reason := foreign or self.judge.blocks(start):
+            raise Refusal(f"`{start.line}`", reason, guard="block_guard")
 
-    def _traced_later(self, start: Start) -> Refusal | None:
+    def _judge_traced(self, start: Start) -> None:
         """Refuse what a pattern names where a debugger was let go that may not have attached yet."""
-        if not self._traced:
-            return None
-        process = kernel.process_of(start.thread)
-        traced = (process, signals.started(process)) in self._traced
-        if not traced or self.judge.names(start.path, start.opened) is None:
-            return None
-        return Refusal(f"`{start.line}`", self._line.policy.block_guard, "it is traced")
+        if self._traced:
+            process = kernel.process_of(start.thread)
+            traced = (process, signals.started(process)) in self._traced
+            if traced and self.judge.names(start.path, start.opened) is not None:
+                raise Refusal(f"`{start.line}`", "it is traced", guard="block_guard")
 
 
 def _texts(call: Syscall, argument: int) -> list[str]:
@@ -153,46 +148,42 @@ class Supervisor:
 
     def finish(self) -> None:
         """Take back what could not be judged before the line had ended, and say so."""
-        guard, say = self._line.policy.write_guard, self._line.reporter.say
+        say = self._line.reporter.say
         for path in self._protected.astray() if self._protected else ():
             with suppress(OSError):
                 os.unlink(path)
-            reason = "it leads git to settings that are not protected, and was removed"
-            say(Refusal(f"to leave `{path}`", guard, reason))
+            say(Refusal(f"to leave `{path}`", "it leads git to settings that are not protected, and was removed"))
         for path in self._snapshot.put_back() if self._snapshot else ():
             reason = "it runs later; it was changed, and put back when the line had ended"
-            say(Refusal(f"to leave `{path}`", guard, reason, f"to allow it, add `--unprotect {path}`"))
+            say(Refusal(f"to leave `{path}`", reason, f"to allow it, add `--unprotect {path}`"))
 
     def answer(self, listener: int, notice: tuple[int, ...]) -> None:
         """Judge one notification and respond; a call that cannot be judged fails."""
         call = Syscall(_NAMES.get(notice[3], ""), notice, self._line.memory, listener)
         try:
-            refusal = self.judge(call)
+            self.judge(call)
+            if call.waits():
+                call.answer(None)
         except CallMade:
             call.answer(0)
-            return
         except CallAnswered:
             return
         except OSError as error:
             call.answer(error.errno or errno.EACCES)
-            return
-        if not call.waits():
-            return
-        if refusal is not None:
+        except Refusal as refusal:
+            if not call.waits():
+                return
             self._line.reporter.say(refusal)
-            if call.name in ("arch_prctl", "set_tid_address"):  # by a program that has started
+            if call.name in _STARTED:
                 signals.send(call.thread, signals.KILL)
-        denied = call.name in syscalls.WRITES or call.name in ("execve", "execveat", "socket", "connect", "bind")
-        call.answer(None if refusal is None else errno.EACCES if denied else errno.EPERM)
+            denied = call.name in syscalls.WRITES or call.name in ("execve", "execveat", "socket", "connect", "bind")
+            call.answer(errno.EACCES if denied else errno.EPERM)
 
-    def judge(self, call: Syscall) -> Refusal | None:
-        """Why a call may not be made, if it may not; `CallMade` if it has been, OSError if it fails."""
+    def judge(self, call: Syscall) -> None:
+        """Let a call go on, or raise: `CallMade` if it has been made, `Refusal` if it may not, OSError if it fails."""
         if call.name not in self._judges:
             self.look_around()
-        try:
-            return self._judges[call.name](call)
-        except Refusal as refusal:
-            return refusal.with_traceback(None)
+        self._judges[call.name](call)
 
-    def _never(self, call: Syscall) -> Refusal | None:
-        return Refusal(syscalls.REFUSED[call.name], self._line.policy.write_guard, "a confined line may not do this")
+    def _never(self, call: Syscall) -> None:
+        raise Refusal(syscalls.REFUSED[call.name], "a confined line may not do this")

@@ -63,7 +63,7 @@ class WriteJudge:
 
     def _refuse(self, path: str, problem: str) -> None:
         advice = f"to allow it, add `--unprotect {path}`"
-        raise Refusal(f"to write `{path}`", self._line.policy.write_guard, problem, advice)
+        raise Refusal(f"to write `{path}`", problem, advice)
 
     def _judge_change(self, path: str) -> None:
         """Judge a file that is open, and is about to be written."""
@@ -77,7 +77,7 @@ class WriteJudge:
             made = self._line.secrets.get(identity(os.fstat(fd)))
             if made is not None and (made == kernel.birth(fd) or kernel.is_overlay(fd)):
                 advice = f"to allow it, add `--show {name_of(fd)}`"
-                raise Refusal(f"to {what} `{name_of(fd)}`", self._line.policy.write_guard, "it holds secrets", advice)
+                raise Refusal(f"to {what} `{name_of(fd)}`", "it holds secrets", advice)
 
     def _holds(self, path: str) -> bool:
         return self._line.places is None or self._line.places.hold(path)
@@ -102,13 +102,12 @@ class NameCalls(WriteJudge):
         table: Table = {name: self._make for name in syscalls.WRITES if name not in syscalls.OPENS}
         return table | dict.fromkeys(syscalls.CREDENTIALS, self._forget)
 
-    def _forget(self, _call: Syscall) -> Refusal | None:
+    def _forget(self, _call: Syscall) -> None:
         self._line.callers.forget()
-        return None
 
-    def _make(self, call: Syscall) -> Refusal | None:
+    def _make(self, call: Syscall) -> None:
         if self._line.places is None:
-            return None
+            return
         named = {"link": self._link, "linkat": self._link, "truncate": self._truncate}
         deed = named.get(call.name, self._make_names)
         self._line.callers.act(call.thread, lambda: deed(call))

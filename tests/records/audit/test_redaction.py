@@ -16,6 +16,7 @@ from hookline.records.audit.export import lines
 from hookline.records.audit.log import AuditLog, read
 from hookline.replies import ask
 from hookline.sandbox.judged_line import Reporter
+from hookline.sandbox.policy import Policy
 from hookline.testing import bash
 from tests.guards.detect.test_detect import HEX, MIXED, TOKENS
 
@@ -37,7 +38,7 @@ def test_no_form_of_secret_reaches_the_log_or_an_export(tmp_path: Path, monkeypa
     leaked = []
     for number, (name, secret) in enumerate(TOKENS.items()):
         path = tmp_path / f"{number}.jsonl"
-        Reporter(str(call_notes("", "t1", "env"))).saw("program", f"curl {secret}")
+        Reporter(Policy(call=str(call_notes("", "t1", "env")))).saw("program", f"curl {secret}")
         _fire(path, secret)
         records = [("", dict(record)) for record in read(path)]
         texts = [path.read_bytes(), *(b"".join(lines(iter(records), form)) for form in ("ocsf", "otel"))]
