@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.sandbox.hosts import Hosts, UpstreamProxy, read_host, shared_hosts
+from hookline.sandbox.hosts import Hosts, read_host, shared_hosts, upstream_proxy
 from hookline.sandbox.policy import Policy
 
 FORMS = {
@@ -65,11 +65,12 @@ def test_two_policies_share_the_narrower_hosts() -> None:
 
 def test_the_user_s_proxy_is_known_by_its_variables() -> None:
     """With its exceptions and credentials; one that is not understood is not passed by."""
-    proxy = UpstreamProxy({
+    own = {
         "HTTPS_PROXY": "http://me:p%40ss@proxy.corp:3128", "no_proxy": "localhost,.corp.example", "http_proxy": "",
-    })  # fmt: skip
+    }  # fmt: skip
+    direct = (("pypi.org", 80), ("a.corp.example", 443), ("localhost", 443))
 
-    assert proxy.for_host("pypi.org", 443) == ("proxy.corp", 3128, b"bWU6cEBzcw==")
-    assert [proxy.for_host(*at) for at in (("pypi.org", 80), ("a.corp.example", 443), ("localhost", 443))] == [None] * 3
+    assert upstream_proxy(own, "pypi.org", 443) == ("proxy.corp", 3128, b"bWU6cEBzcw==")
+    assert [upstream_proxy(own, *at) for at in direct] == [None] * 3
     with pytest.raises(ValueError, match="not of a kind that is known"):
-        UpstreamProxy({"ALL_PROXY": "socks5://a:1"}).for_host("pypi.org", 22)
+        upstream_proxy({"ALL_PROXY": "socks5://a:1"}, "pypi.org", 22)

@@ -18,7 +18,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 
 from hookline.core import template
-from hookline.sandbox.hosts import FAKE, FAKE_6, INTERNET, INTERNET_6, Hosts, UpstreamProxy, reaches, synthetic
+from hookline.sandbox.hosts import FAKE, FAKE_6, INTERNET, INTERNET_6, Hosts, reaches, synthetic, upstream_proxy
 from hookline.sandbox.streams import RefusedConnection, Stream, checked_head, copy_requests, opening
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ class Broker:
     def __init__(
         self, hosts: tuple[str, ...], channel: int, variables: Mapping[str, str], tokens: Placeholders | None
     ) -> None:
-        self._hosts, self._proxy, self._tokens = Hosts(hosts), UpstreamProxy(variables), tokens
+        self._hosts, self._variables, self._tokens = Hosts(hosts), variables, tokens
         self._channel = socket.socket(fileno=channel)
         self._known: dict[str, tuple[float, list[str]]] = {}
         self._loop = asyncio.new_event_loop()
@@ -192,7 +192,7 @@ class Broker:
         """Hand on what a line says, once it is clear to whom."""
         kind = kind or (await self._opening(inside, names, port))[0]
         if kind == "http":
-            proxy = self._proxy.for_host(names[0], port) if port == 80 else None
+            proxy = upstream_proxy(self._variables, names[0], port) if port == 80 else None
             await copy_requests(inside, outside, lambda lines: _for_proxy(checked_head(lines, names), names, proxy))
         else:
             await inside.copy(outside)
@@ -214,7 +214,7 @@ class Broker:
 
     async def _dial(self, name: str, port: int) -> socket.socket:
         """A connection to a name: to the address that was judged, or through the user's proxy."""
-        proxy = self._proxy.for_host(name, port)
+        proxy = upstream_proxy(self._variables, name, port)
         places = await self._lookup(proxy[0]) if proxy else await self._judged(name, port)
         problem = "it has no address"
         for address in places:

@@ -85,28 +85,24 @@ def synthetic(address: str) -> int:
     return int.from_bytes(packed[-2:], "big") if packed[:-2] in (FAKE, FAKE_6) else 0
 
 
-class UpstreamProxy:
-    """The user's own way out: the proxy that a name's connections are made through, if there is one."""
+def upstream_proxy(variables: Mapping[str, str], name: str, port: int) -> tuple[str, int, bytes] | None:
+    """The user's own way out to a name, if there is one: a proxy's host, port and credentials.
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        known = {name.lower(): value for name, value in variables.items() if name.lower().endswith("_proxy") and value}
-        self._urls = {80: known.get("http_proxy"), 443: known.get("https_proxy"), 0: known.get("all_proxy")}
-        names = known.get("no_proxy", "").lower().split(",")
-        self._direct = [name.strip().lstrip("*.") for name in names if name.strip()]
+    ValueError for one that is not understood.
+    """
+    known = {name.lower(): value for name, value in variables.items() if name.lower().endswith("_proxy") and value}
+    url = known.get("http_proxy" if port == 80 else "https_proxy") or known.get("all_proxy")
+    direct = [own.strip().lstrip("*.") for own in known.get("no_proxy", "").lower().split(",") if own.strip()]
+    if url is None or any(not own or name == own or name.endswith("." + own) for own in direct):
+        return None
+    from base64 import b64encode
+    from urllib.parse import unquote, urlsplit
 
-    def for_host(self, name: str, port: int) -> tuple[str, int, bytes] | None:
-        """The proxy's host, port and credentials; ValueError for one that is not understood."""
-        url = self._urls.get(port) or (self._urls[443] if port != 80 else None) or self._urls[0]
-        if url is None or any(not own or name == own or name.endswith("." + own) for own in self._direct):
-            return None
-        from base64 import b64encode
-        from urllib.parse import unquote, urlsplit
-
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"the proxy `{parts.scheme}://{parts.hostname}` is not of a kind that is known: http://")
-        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-        return parts.hostname, parts.port or 80, b64encode(user.encode()) if parts.username else b""
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"the proxy `{parts.scheme}://{parts.hostname}` is not of a kind that is known: http://")
+    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return parts.hostname, parts.port or 80, b64encode(user.encode()) if parts.username else b""
 
 
 def reaches(host: str, *, own: bool = False) -> bool:

@@ -15,6 +15,7 @@ import os
 from hookline.sandbox import kernel
 from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import WritablePlaces
+from hookline.sandbox.places import entries_in
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import AT_FDCWD, IPC_CHANGES, READ_ONLY_SEGMENT
 
@@ -36,7 +37,7 @@ class OutsideResources:
     """What was there before the line: taken down before it starts."""
 
     def __init__(self) -> None:
-        found = {f"{folder}/{entry.name}": entry.inode() for folder in _SHARED for entry in _entries(folder)}
+        found = {f"{folder}/{entry.name}": entry.inode() for folder in _SHARED for entry in entries_in(folder)}
         found.pop("/dev/pts/ptmx", None)
         own = _own_terminals() if found else ()
         self._files = {path: inode for path, inode in found.items() if path not in own}
@@ -62,14 +63,6 @@ class OutsideResources:
         if commands and arguments[position] & 0xFF not in commands:
             return False
         return arguments[0] & 0xFFFFFFFF in self._segments[_KINDS[name]]
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def _own_terminals() -> set[str]:

@@ -213,12 +213,9 @@ class SystemView:
         if path == "/etc/passwd" and not any(line.split(b":")[2] == b"%d" % os.getuid() for line in kept):
             name, home = os.environ.get("USER", "user"), os.environ.get("HOME", "/")  # known to a directory service
             kept.append(os.fsencode(f"{name}:x:{os.getuid()}:{os.getgid()}::{home}:/bin/sh\n"))
-        memory = os.memfd_create(os.path.basename(path))
-        try:
-            os.write(memory, b"".join(kept))
-            return os.open(f"/proc/self/fd/{memory}", os.O_RDONLY | os.O_CLOEXEC)
-        finally:
-            os.close(memory)
+        with OpenedPath(path, os.memfd_create(os.path.basename(path))) as memory:
+            os.write(memory.fd, b"".join(kept))
+            return os.open(memory.opened, os.O_RDONLY | os.O_CLOEXEC)
 
     def judge(self, fd: int) -> None:
         """Refuse a file of procfs that is neither of a process of the line nor in the table."""

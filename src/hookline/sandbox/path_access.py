@@ -113,13 +113,10 @@ def _begin(thread: int, folder: int, path: str, base: int) -> int:
 def own_real(path: str) -> str:
     """The real path of what a path of our own leads to, as the kernel reads it; also of what is not there."""
     try:
-        fd = os.open(path, _LOOK)
+        with OpenedPath(path, os.open(path, _LOOK)) as place:
+            return name_of(place.fd)
     except OSError:
         return os.path.realpath(path)
-    try:
-        return name_of(fd)
-    finally:
-        os.close(fd)
 
 
 def name_of(fd: int) -> str:

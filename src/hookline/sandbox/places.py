@@ -157,16 +157,12 @@ def project_secrets(folders: Iterable[str]) -> list[str]:
     for looked, folder in enumerate(waiting):  # which grows on the way: the folders nearest to the top come first
         if looked >= _MOST_FOLDERS:
             break
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _NOT_SEARCHED:
-                            waiting.append(entry.path)
-                    elif is_project_secret(entry.path) and entry.is_file():
-                        found.append(os.path.realpath(entry.path))
-        except OSError:
-            continue
+        for entry in entries_in(folder):
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _NOT_SEARCHED:
+                    waiting.append(entry.path)
+            elif is_project_secret(entry.path) and os.path.isfile(entry.path):
+                found.append(os.path.realpath(entry.path))
     return found
 
 
@@ -247,6 +243,15 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
+def entries_in(folder: str) -> list[os.DirEntry[str]]:
+    """The same with what a look at the folder tells of each."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
 def around(tops: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, bool]]:
     """What to grant so that all below some folders can be read but for what is hidden: paths, and which are folders.
 
@@ -262,17 +267,13 @@ def around(tops: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, bool]]
         if top not in way:
             granted.append((top, os.path.isdir(top)))
             continue
-        try:
-            with os.scandir(top) as entries:
-                for entry in entries:
-                    if entry.path in hidden or entry.is_symlink():
-                        continue
-                    if entry.path in way:
-                        waiting.append(entry.path)
-                    else:
-                        granted.append((entry.path, entry.is_dir()))
-        except OSError:
-            continue
+        for entry in entries_in(top):
+            if entry.path in hidden or entry.is_symlink():
+                continue
+            if entry.path in way:
+                waiting.append(entry.path)
+            else:
+                granted.append((entry.path, entry.is_dir()))
     return granted
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 NETWORKS = ("all", "hosts", "loopback", "none")
 """Everything; named hosts; a loopback of its own; nothing."""
-WRITE_GUARD, BLOCK_GUARD, HOST_GUARD = "--write", "--block", "--host"
+GUARDS = {"write_guard": "--write", "block_guard": "--block", "host_guard": "--host"}
+"""In whose name something is refused where no guard's was given: the flag's that asks for it."""
 LISTS = {"write": "--write", "read": "--read", "block": "--block", "sockets": "--socket",
          "hide": "--hide", "show": "--show", "hosts": "--host", "tokens": "--token",
          "protect": "--protect", "unprotect": "--unprotect"}  # fmt: skip
@@ -36,9 +37,9 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         unprotect: tuple[str, ...] = (),
         call: str = "",
         tell_folder: str = "",
-        write_guard: str = WRITE_GUARD,
-        block_guard: str = BLOCK_GUARD,
-        host_guard: str = HOST_GUARD,
+        write_guard: str = GUARDS["write_guard"],
+        block_guard: str = GUARDS["block_guard"],
+        host_guard: str = GUARDS["host_guard"],
     ) -> None:
         self.write: tuple[str, ...] | None = write
         self.read: tuple[str, ...] | None = read
@@ -70,34 +71,24 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         words += {"loopback": ["--loopback"], "none": ["--no-network"]}.get(self.network, [])
         words += [word for name, most in self.limits.items() for word in (f"--{name}", f"{most:.15g}")]
         words += ["--call", self.call] if self.call else []
-        words += ["--write-guard", self.write_guard] if self.write_guard != WRITE_GUARD else []
-        words += ["--host-guard", self.host_guard] if self.host_guard != HOST_GUARD else []
-        return [*words, *(["--block-guard", self.block_guard] if self.block_guard != BLOCK_GUARD else [])]
+        named = {name: getattr(self, name) for name, usual in GUARDS.items() if getattr(self, name) != usual}
+        return [*words, *(word for name, guard in named.items() for word in (f"--{name.replace('_', '-')}", guard))]
 
     def intersected(self, other: Policy) -> Policy:
         """What both policies allow; the sockets and tokens that either of them grants."""
         network, hosts = self._shared_network(other)
         limits = dict(self.limits)
         limits |= {name: min(most, limits.get(name, most)) for name, most in other.limits.items()}
+        rest: dict[str, object] = {name: self._shared(name, other) for name in ("show", "unprotect")}
+        for name in ("block", "tokens", "sockets", "hide", "protect"):
+            rest[name] = tuple(dict.fromkeys([*getattr(self, name), *getattr(other, name)]))
+        for name, usual in GUARDS.items():
+            rest[name] = getattr(self if getattr(other, name) == usual else other, name)
         return Policy(
-            _both(self.write, other.write),
-            read=_both(self.read, other.read),
-            block=tuple(dict.fromkeys([*self.block, *other.block])),
-            network=network,
-            hosts=hosts,
-            tokens=tuple(dict.fromkeys([*self.tokens, *other.tokens])),
-            sockets=tuple(dict.fromkeys([*self.sockets, *other.sockets])),
-            limits=limits,
-            hide=tuple(dict.fromkeys([*self.hide, *other.hide])),
-            protect=tuple(dict.fromkeys([*self.protect, *other.protect])),
-            show=self._shared("show", other),
-            unprotect=self._shared("unprotect", other),
-            call=self.call or other.call,
-            tell_folder=self.tell_folder or other.tell_folder,
-            write_guard=other.write_guard if other.write_guard != WRITE_GUARD else self.write_guard,
-            block_guard=other.block_guard if other.block_guard != BLOCK_GUARD else self.block_guard,
-            host_guard=other.host_guard if other.host_guard != HOST_GUARD else self.host_guard,
-        )
+            _both(self.write, other.write), read=_both(self.read, other.read), network=network, hosts=hosts,
+            limits=limits, call=self.call or other.call, tell_folder=self.tell_folder or other.tell_folder,
+            **rest,  # type: ignore[arg-type]  # as the names above say
+        )  # fmt: skip
 
     def _shared_network(self, other: Policy) -> tuple[str, tuple[str, ...]]:
         network, hosts = max(self.network, other.network, key=NETWORKS.index), self.hosts or other.hosts

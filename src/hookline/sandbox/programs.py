@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable
 
 from hookline.sandbox.kernel import MACHINE, content
-from hookline.sandbox.path_access import own_real
+from hookline.sandbox.path_access import OpenedPath, own_real
 
 STANDARD = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/lib/git-core")
 """Where programs are looked for besides PATH."""
@@ -115,11 +115,8 @@ class Library:
 
 
 def _head(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        return os.read(fd, _HEAD)
-    finally:
-        os.close(fd)
+    with OpenedPath(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)) as file:
+        return os.read(file.fd, _HEAD)
 
 
 class Originals:

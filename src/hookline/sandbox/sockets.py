@@ -21,6 +21,7 @@ from hookline.sandbox.hosts import INTERNET, INTERNET_6, reaches
 from hookline.sandbox.judged_line import CallAnswered, CallMade, JudgedLine, Refusal, SocketCopy, Syscall, Table
 from hookline.sandbox.path_access import resolve_in_process
 from hookline.sandbox.patterns import matches_glob
+from hookline.sandbox.protected import identity
 from hookline.sandbox.syscalls import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ class Sockets:
         self._own: set[tuple[int, int]] = set()
         self._abstract: dict[bytes, int] = {}
         self._paths = tuple(os.path.realpath(path) for path in line.policy.sockets)
-        self._named = {_identity(os.stat(path)) for path in self._paths if os.path.exists(path)}
+        self._named = {identity(os.stat(path)) for path in self._paths if os.path.exists(path)}
 
     def table(self) -> Table:
         made: Table = {"connect": self._connect, "bind": self._bind, "listen": self._listen}
@@ -114,7 +115,7 @@ class Sockets:
             self._line.callers.act(call.thread, lambda: _make(sock, call, b"", place.fd))
 
     def _is_open(self, path: str, found: os.stat_result) -> bool:
-        if _identity(found) in self._own or _identity(found) in self._named:
+        if identity(found) in self._own | self._named:
             return True
         if path in self._paths:  # its listener was started again; a line cannot put another one there
             return self._line.places is not None and not self._line.places.hold(path)
@@ -178,7 +179,7 @@ class Sockets:
                 os.chdir("/")
             made = os.stat(last, dir_fd=place.fd, follow_symlinks=False)
             if stat.S_ISSOCK(made.st_mode) and made.st_nlink == 1 and made.st_ctime_ns >= begin:
-                self._own.add(_identity(made))
+                self._own.add(identity(made))
         raise CallMade
 
 
@@ -245,10 +246,6 @@ def _signalled(thread: int) -> bool:
 
 def _path_address(file: int) -> bytes:
     return struct.pack("H", UNIX) + b"/proc/self/fd/%d\0" % file
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
 
 
 def host_of(family: int, address: bytes) -> str:

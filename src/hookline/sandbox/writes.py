@@ -176,7 +176,7 @@ class NameCalls(WriteJudge):
             if file.fd < 0:
                 raise kernel.error(errno.ENOENT)
             target = _place(call, to, new)
-            try:
+            with target.folder:
                 self._judge_path(file.path, MOVES)
                 self._judge_secret(file.fd, "link")
                 self._judge(target, MAKES)
@@ -184,8 +184,6 @@ class NameCalls(WriteJudge):
                 here, there = syscalls.AT_FDCWD, target.folder.fd
                 words = (os.fsencode(file.opened), os.fsencode(target.name))
                 kernel.call("linkat", here, words[0], there, words[1], _FOLLOW)
-            finally:
-                os.close(target.folder.fd)
             self._line.saw("written", target.path)
 
     def _truncate(self, call: Syscall) -> None:

@@ -11,7 +11,6 @@ from hookline.core import template
 from hookline.processes.service import frames
 
 FAILED_TO_FLUSH = 120  # Python's own exit code for output that could not be written
-
 FAILED = 2  # the exit code by which a command hook says no
 
 Run = Callable[[list[str]], int]
@@ -23,12 +22,6 @@ class Unsuitable(Exception):
 
 class ClientRequest:
     """What the client would have been: its arguments, folder, mask, module path, environment, descriptors."""
-
-    argv0: str
-    cwd: str
-    flags: str
-    words: list[str]
-    path: list[str]
 
     def __init__(self, body: bytes, fds: list[int]) -> None:
         fields = body.split(b"\0")

@@ -76,10 +76,12 @@ class KeptProcess:
             lines = file.read().splitlines()
         return lines[-1] if lines else "it said nothing"
 
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def status(self) -> dict[str, Any]:
-        process = self.process
-        running = process is not None and process.poll() is None
-        return {"pid": process.pid if running and process else None, "since": self.since}
+        return {"pid": self.process.pid if self.process and self.running else None, "since": self.since}
 
 
 LOOK = 5.0  # seconds between two looks at whether this machine is in a fleet
@@ -189,10 +191,6 @@ class InboxKeeper(KeptProcess):
         env = environment(state, home) | {"HOOKLINE_SERVICE": name}
         super().__init__("the inbox", ("inbox", "serve"), f"{state}/inbox/inbox.log", env, log)
         self.path: str = f"{name}.inbox.sock"
-
-    @property
-    def running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
 
     async def run(self) -> None:
         """Wait for a connection, start the process that takes it, and again when it has ended; until cancelled."""

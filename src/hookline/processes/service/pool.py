@@ -46,17 +46,10 @@ class Log:
 class Route:
     """Who is to answer an event: which interpreter, with which package, started up how; and a name for the hook set."""
 
-    cwd: str
-    executable: str
-    flags: str
-    home: str
-    options: tuple[str, ...]
-    words: list[str]
-
     def __init__(self, data: bytes) -> None:
         fields = data.split(b"\0")
         self.executable, self.home, self.flags, options, self.cwd = map(os.fsdecode, fields[:5])
-        self.options = tuple(options.split())
+        self.options: tuple[str, ...] = tuple(options.split())
         self.words, at = frames.take(fields, 5)
         startup = sorted(entry for entry in fields[at:] if read_at_startup(os.fsdecode(entry.partition(b"=")[0])))
         if "utf8" in self.options:  # Python itself may have put it there, because there was no locale (PEP 538)

@@ -16,15 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from hookline.processes.fork_server import Stamps
-from hookline.processes.service import address, frames
-from hookline.processes.service.keepers import (
-    InboxKeeper,
-    WantedProcess,
-    keep_crew,
-    keep_leaf,
-    keep_sink,
-    state_folders,
-)
+from hookline.processes.service import address, frames, keepers
 from hookline.processes.service.pool import END_LIMIT, Log, Pool, Route
 
 IDLE = 15 * 60.0  # seconds without an event after which the service ends
@@ -37,17 +29,16 @@ DROPPED = (OSError, TimeoutError, frames.FrameError, ValueError, IndexError)
 class Service:
     """One user's service; `run` returns when it has been stopped, replaced, or left alone for long."""
 
-    log: Log
-    name: str
-
     def __init__(self, name: str, log: Log, entry: str, state: str, home: str) -> None:
-        self.name, self.log = name, log
+        self.name: str = name
+        self.log: Log = log
         self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(entry, log)
-        self.leaves: dict[str, WantedProcess] = {folder: keep_leaf(folder, log) for folder in state_folders(state)}
-        self.sinks: list[WantedProcess] = [keep_sink(folder, log) for folder in self.leaves]
-        self.inbox: InboxKeeper = InboxKeeper(name, home, state, log)
-        self.crew: WantedProcess = keep_crew(name, state, log)
+        folders = keepers.state_folders(state)
+        self.leaves: dict[str, keepers.WantedProcess] = {each: keepers.keep_leaf(each, log) for each in folders}
+        self.sinks: list[keepers.WantedProcess] = [keepers.keep_sink(folder, log) for folder in folders]
+        self.inbox: keepers.InboxKeeper = keepers.InboxKeeper(name, home, state, log)
+        self.crew: keepers.WantedProcess = keepers.keep_crew(name, state, log)
         self.began: float = time.time()
         self.used: float = time.monotonic()
         self.declined: int = 0
