@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 import pytest
 
 from hookline.guards.sandboxing import unavailable
+from hookline.sandbox.policy import Policy
 from hookline.sandbox.protected import MAKES, MAKES_FOLDER, MOVES, OPENS, REMOVES, ProtectedPaths
 from hookline.sandbox.syscalls import MACHINES, NUMBERS
 from tests.environ import clean_environ
@@ -141,7 +142,7 @@ JUDGED = (
 
 
 def test_names_are_judged_by_where_they_lie() -> None:
-    protected = ProtectedPaths(["/p"], also=["/p/also/x"], free=("/p/free",))
+    protected = ProtectedPaths(Policy(protect=("/p/also/x",), unprotect=("/p/free",)), ("/p",))
 
     found = [(folder, name, act, bool(protected.problem(folder, name, act))) for folder, name, act, _ in JUDGED]
     assert found == list(JUDGED)

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 import weakref
 
 import msgspec
@@ -60,7 +61,7 @@ class Group(msgspec.Struct, frozen=True):
 
     async def _members(self, known: frozenset[_Life]) -> list[_ProcessEntry]:
         """The processes that belong to the run, or were known to, and their descendants."""
-        if _SCAN is None:  # without /proc the group is all that can be seen
+        if not _HAS_PROC:  # without /proc the group is all that can be seen
             alive = _group_exists(self.leader)
             return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
         census = await _CENSUS.setdefault(asyncio.get_running_loop(), _SharedCensus()).take()
@@ -91,18 +92,14 @@ def _group_exists(leader: int) -> bool:
 
 def _signal_if_same(found: _ProcessEntry, number: int) -> None:
     """Signal a process found in a census, unless its id has passed to another process since."""
-    try:
+    with contextlib.suppress(OSError, AttributeError):  # it has gone, or this Python was built without the call
         pidfd = os.pidfd_open(found.pid)
-    except (OSError, AttributeError):
-        return
-    try:
-        seen = _look_at(str(found.pid))
-        if seen is not None and seen.life == found.life:
-            signal.pidfd_send_signal(pidfd, number)
-    except OSError:
-        pass
-    finally:
-        os.close(pidfd)
+        try:
+            seen = _look_at(str(found.pid))
+            if seen is not None and seen.life == found.life:
+                signal.pidfd_send_signal(pidfd, number)
+        finally:
+            os.close(pidfd)
 
 
 _Life = tuple[int, int]  # a process for good: its id, and when it began
@@ -159,27 +156,25 @@ def _markers(pid: str) -> tuple[str, ...]:
     return tuple("/".join(found).split("/")) if found else ()
 
 
-_SCAN = take_census if os.path.isdir("/proc/self") else None
+_HAS_PROC = os.path.isdir("/proc/self")
 
 
 class _SharedCensus:
     """One look serves all who asked before it began; it is taken in a thread, for it costs milliseconds."""
 
     def __init__(self) -> None:
-        self.running: asyncio.Task[tuple[_ProcessEntry, ...]] | None = None
-        self.next: asyncio.Task[tuple[_ProcessEntry, ...]] | None = None
+        self._turn = asyncio.Lock()
+        self._began = 0.0
+        self._seen: tuple[_ProcessEntry, ...] = ()
 
     async def take(self) -> tuple[_ProcessEntry, ...]:
-        if self.next is None or self.next.done():  # one that was cancelled before it began would be asked for ever
-            self.next = asyncio.create_task(self._look())
-        return await asyncio.shield(self.next)
-
-    async def _look(self) -> tuple[_ProcessEntry, ...]:
-        assert _SCAN is not None
-        if self.running is not None:
-            await asyncio.wait((self.running,))
-        self.running, self.next = self.next, None
-        return await asyncio.to_thread(_SCAN)
+        asked = time.monotonic()
+        async with self._turn:
+            if self._began < asked:
+                began = time.monotonic()
+                self._seen = await asyncio.to_thread(take_census)
+                self._began = began
+            return self._seen
 
 
 _CENSUS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedCensus] = weakref.WeakKeyDictionary()

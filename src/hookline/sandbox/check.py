@@ -92,17 +92,13 @@ def report() -> int:
 
 def _trial() -> str:
     """Confine a small line and look at what it could do; what went wrong, or nothing."""
-    from hookline.sandbox.run import run
+    import subprocess
+
+    from hookline.core.interpreter import launch_argv
 
     script = "true; (: > /hookline-trial) 2>/dev/null; a=$?; (exec sleep 0) 2>/dev/null; b=$?; exit $((a * 8 + b % 8))"
-    errors, null = os.dup(2), os.open("/dev/null", os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        code = run(Policy((), block=("sleep *",)), ["sh", "-c", script])
-    finally:
-        os.dup2(errors, 2)
-        os.close(errors)
-        os.close(null)
+    argv = [*launch_argv(), "--block", "sleep *", "--", "sh", "-c", script]
+    code = subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode
     refused_write, refused_start = code // 8, code % 8 == 126 % 8
     if code == 125:
         return "the kernel, or the container this runs in, does not allow Landlock or seccomp notifications"

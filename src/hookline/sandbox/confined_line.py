@@ -107,15 +107,13 @@ class ReadRules:
 
     def __init__(self, read: tuple[str, ...] | None, hidden: places.HiddenPlaces) -> None:
         self._read, self._hidden = read, hidden
+        self._said = read, hidden.outside, hidden.shown
         self._rights: PathRights | None = None
         self._times: dict[str, int] = {}
 
     def fits(self, other: ReadRules) -> bool:
         """Whether these say what others say, and nothing has appeared in a folder that they list."""
-        same = (self._read, self._hidden.outside, self._hidden.shown) == (
-            other._read, other._hidden.outside, other._hidden.shown,
-        )  # fmt: skip
-        return same and self._times == _times(self._times)
+        return self._said == other._said and self._times == _times(self._times)
 
     def rights(self) -> PathRights | None:
         """The rules, with those for devices; None where there is no Landlock."""

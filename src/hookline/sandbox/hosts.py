@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import _socket
+from _collections_abc import Iterable, Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    Rule = tuple[str, frozenset[int]]
+Rule = tuple[str, frozenset[int]]
 
 INTERNET, INTERNET_6 = 2, 10
 _DATAGRAM = 2

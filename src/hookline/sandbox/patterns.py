@@ -1,13 +1,11 @@
 """Command patterns such as `rm -rf *`, held against the words of one command: flags in any order and any spelling.
 
-Shared by the text guards and the supervisor. The latter starts in every confined line, so this module imports nothing.
+Shared by the text guards and the supervisor. The latter starts in every confined line, so this module loads nothing.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from _collections_abc import Collection, Sequence
 
 _SPELLINGS = {
     "rm": "recursive>r force>f dir>d R>r",

@@ -9,14 +9,11 @@ import os
 import stat
 import time
 from _blake2 import blake2s  # without `hashlib`, which loads OpenSSL
+from _collections_abc import Iterable, Iterator, Mapping  # without `collections`, which takes longer than this module
 
 from hookline.core.paths import inside_any
 from hookline.sandbox import kernel
 from hookline.sandbox.policy import Policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 
 def read_table(name: str) -> list[str]:
@@ -340,11 +337,10 @@ def temporary_folder(key: str) -> str:
 def _tidy(base: str, start: str) -> None:
     """Remove folders of other lines that are empty and have been for a week; called where a new one is made."""
     oldest = time.time() - _KEPT
-    with os.scandir(base) as entries:
-        found = [entry for entry in entries if entry.name.startswith(start) and entry.is_dir(follow_symlinks=False)]
-    for entry in found:
+    for entry in entries_in(base):
         try:
-            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+            is_folder = entry.name.startswith(start) and entry.is_dir(follow_symlinks=False)
+            if is_folder and entry.stat(follow_symlinks=False).st_mtime < oldest:
                 os.rmdir(entry.path)
         except OSError:
             continue  # it is not empty

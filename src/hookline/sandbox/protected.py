@@ -42,26 +42,20 @@ _LARGEST = 1 << 22
 class ProtectedPaths:
     """Which names may not be written, by the folder that each lies in and by what the kernel calls that folder."""
 
-    def __init__(
-        self, roots: Iterable[str], also: Iterable[str] = (), free: tuple[str, ...] = (), path: str = ""
-    ) -> None:
+    def __init__(self, policy: Policy, roots: tuple[str, ...]) -> None:
         self._roots = sorted(roots, key=len, reverse=True)
+        home = os.path.realpath(os.environ.get("HOME") or "/")
+        startup = [f"{home}/{name}" for name in read_table("home")] if inside_any(home, roots) else []
+        also = [*policy.protect, *startup, *(place for root in roots for place in _named_by_settings(root))]
         self._also = {place.casefold(): place for place in also}
-        self._free = free
-        programs = [own_real(folder) for folder in path.split(":") if folder]
+        self._free = policy.unprotect
+        programs = [own_real(folder) for folder in os.environ.get("PATH", "").split(":") if folder]
         self._programs = {folder: names_in(folder) for folder in programs if inside_any(folder, self._roots)}
         self._elsewhere = [folder for folder in programs if folder not in self._programs]
         self.made: set[tuple[int, int]] = set()
         """The folders that the line has made. When a folder was made does not tell: overlayfs copies old ones."""
         self.pointers: list[str] = []
         """Files called `.git` that the line has made: where each leads is looked at when it has ended."""
-
-    @classmethod
-    def of(cls, policy: Policy, roots: tuple[str, ...]) -> ProtectedPaths:
-        home = os.path.realpath(os.environ.get("HOME") or "/")
-        startup = [f"{home}/{name}" for name in read_table("home")] if inside_any(home, roots) else []
-        also = [*policy.protect, *startup, *(place for root in roots for place in _named_by_settings(root))]
-        return cls(roots, also, policy.unprotect, os.environ.get("PATH", ""))
 
     def places(self) -> list[str]:
         """What is protected by its whole path, in the folders that were granted; deeper ones are not listed."""

@@ -139,7 +139,7 @@ class Supervisor:
         for judge in (FileChanges, OtherProcesses):
             self._judges |= judge(self._line).table()
         self._judges |= Sockets(self._line, self._egress).table()
-        self._protected = ProtectedPaths.of(self._line.policy, self._line.roots)
+        self._protected = ProtectedPaths(self._line.policy, self._line.roots)
         if not kernel.waits_killable():
             self._snapshot = Snapshot(self._protected.places())
         else:

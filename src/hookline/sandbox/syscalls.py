@@ -6,11 +6,8 @@ The seccomp filter hands calls to the supervisor, or answers that there is no su
 from __future__ import annotations
 
 import struct
+from _collections_abc import Iterable  # without `collections`, which no line needs so early
 from errno import ENOSYS, EOPNOTSUPP, EPERM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 X86_64, AARCH64 = 0xC000003E, 0xC00000B7
 """Audit names of the machines, as a seccomp filter sees them."""
@@ -307,18 +304,14 @@ def program(
     wanted = (machine, network, scoped_signals, starts, forks, reads)
     if wanted not in _MADE:
         found = blocks(machine, network=network, scoped_signals=scoped_signals, starts=starts, forks=forks, reads=reads)
-        _MADE[wanted] = _program(machine, found)
+        arch, column = MACHINES[machine]
+        code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
+        if arch == X86_64:
+            code += [(_AT_LEAST, 0, 1, X32), _answer(ERRNO | ENOSYS)]
+        rows = [(NUMBERS[name][column], block) for name, block in found.items()]
+        code += _choice(sorted((row for row in rows if row[0] >= 0), key=lambda row: row[0]))
+        _MADE[wanted] = b"".join(struct.pack("HBBI", *each) for each in code)
     return _MADE[wanted]
-
-
-def _program(machine: str, found: dict[str, list[Instruction]]) -> bytes:
-    arch, column = MACHINES[machine]
-    code: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _answer(KILL), (_LOAD, 0, 0, _NUMBER)]
-    if arch == X86_64:
-        code += [(_AT_LEAST, 0, 1, X32), _answer(ERRNO | ENOSYS)]
-    rows = [(NUMBERS[name][column], block) for name, block in found.items()]
-    code += _choice(sorted((row for row in rows if row[0] >= 0), key=lambda row: row[0]))
-    return b"".join(struct.pack("HBBI", *each) for each in code)
 
 
 def _choice(rows: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
