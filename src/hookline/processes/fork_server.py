@@ -234,11 +234,10 @@ class Stamps:
 
 def stamp(path: str) -> Stamp:
     """What a change of the file changes: device, inode, size and both times; None if there is no such file."""
-    try:
+    with contextlib.suppress(OSError):
         found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return None
 
 
 def changed_after(found: Stamp, since: float) -> bool:
@@ -253,8 +252,6 @@ def recent(found: Stamp, moment: float) -> bool:
 
 def digest(path: str) -> str:
     """The content in short; nothing if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, hashlib.blake2b).hexdigest()
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, hashlib.blake2b).hexdigest()
+    return ""

@@ -6,7 +6,6 @@ Nothing but the standard library: the service uses it, too.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
 import sys
@@ -166,7 +165,7 @@ class ExitWatch:
 
     def _wait(self) -> None:
         code = self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for it any more
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits for it any more
             self._loop.call_soon_threadsafe(_tell, self.ended, None if code == LOST else code)
 
 

@@ -146,11 +146,9 @@ _BEGAN = 19  # where `/proc/PID/stat` has the time a process began, counted from
 
 
 def _markers(pid: str) -> tuple[str, ...]:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environ:
-            entries = environ.read().split(b"\0")
-    except OSError:  # someone else's process
-        return ()
+    entries = []
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environ:  # else someone else's process
+        entries = environ.read().split(b"\0")
     prefix = MARKER.encode() + b"="
     found = [entry.removeprefix(prefix).decode("ascii", "replace") for entry in entries if entry.startswith(prefix)]
     return tuple("/".join(found).split("/")) if found else ()

@@ -296,10 +296,8 @@ class CommandProcess:
 
     def __init__(self, line: ConfinedLine, *, waits: bool = False) -> None:
         self._ready, ready = os.pipe()
-        self._orders: _socket.socket | None = None
-        orders: _socket.socket | None = None
-        if waits:
-            self._orders, orders = _socket.socketpair()
+        self._orders: _socket.socket | None
+        self._orders, orders = _socket.socketpair() if waits else (None, None)
         self._listener: list[int] = []
         self.problem: str | None = None
         supervisor = os.getpid()

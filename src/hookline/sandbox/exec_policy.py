@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from hookline.sandbox import kernel, programs
@@ -195,11 +196,8 @@ class StartJudge:
         if self._originals is None or not self._originals.has_scripts or not start.thread:
             return found
         for at, word in enumerate(words[:_MOST_SCRIPTS]):
-            try:
-                with resolve_in_process(start.thread, AT_FDCWD, word) as place:
-                    found += [(name, words[at + 1 :]) for name in self._script_names(place.opened)]
-            except OSError:
-                continue  # not a file
+            with suppress(OSError), resolve_in_process(start.thread, AT_FDCWD, word) as place:  # if it is a file
+                found += [(name, words[at + 1 :]) for name in self._script_names(place.opened)]
         return [*found, *((name, words) for name in self._script_names(f"/proc/{start.thread}/fd/0"))]
 
     def _script_names(self, opened: str) -> list[str]:
@@ -272,10 +270,9 @@ def _interpreted(start: Start, file: programs.ProgramFile) -> Start:
 
 def _leads(thread: int, path: str) -> str:
     """Where a path leads in the thread that starts a program, or the path itself: the kernel will not find it."""
-    try:
+    with suppress(OSError):
         return real(thread, AT_FDCWD, path)
-    except OSError:
-        return path
+    return path
 
 
 def _taken(pattern: CommandPattern, name: str, words: list[str], cwd: str) -> bool:

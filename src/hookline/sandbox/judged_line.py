@@ -11,6 +11,7 @@ import _thread
 import errno
 import fcntl
 import os
+from contextlib import suppress
 
 from hookline.sandbox import kernel
 from hookline.sandbox.kernel import content
@@ -50,10 +51,9 @@ class OutsideResources:
         top = "/".join(path.split("/", 4)[:4])
         if top not in self._files:
             return False
-        try:
+        with suppress(OSError):
             return os.lstat(top).st_ino == self._files[top]
-        except OSError:
-            return False
+        return False
 
     def own_segment(self, name: str, arguments: tuple[int, ...]) -> bool:
         """Whether a System V call would change what was there before."""
@@ -69,10 +69,8 @@ def _own_terminals() -> set[str]:
     """The terminal that this process belongs to, and those it was given."""
     found = set()
     for fd in (0, 1, 2):
-        try:
+        with suppress(OSError):
             found.add(os.ttyname(fd))
-        except OSError:
-            continue
     return found | {terminal_of("self")}
 
 
@@ -85,10 +83,9 @@ def terminal_of(thread: int | str) -> str:
 
 
 def _identifiers(kind: str) -> frozenset[int]:
-    try:
+    with suppress(OSError):
         return frozenset(int(line.split()[1]) for line in content(f"/proc/sysvipc/{kind}").splitlines()[1:])
-    except OSError:
-        return frozenset()
+    return frozenset()
 
 
 _MOST_LINES = 30
@@ -173,10 +170,8 @@ def _append(path: str, line: str, flags: int = 0) -> None:
 
 
 def _write(fd: int, line: str) -> None:
-    try:
+    with suppress(OSError):
         os.write(fd, (line + "\n").encode("utf-8", "replace"))
-    except OSError:
-        return
 
 
 _SYS_PTRACE = 1 << 19

@@ -36,9 +36,9 @@ def main(argv: list[str]) -> int:
         from hookline.sandbox.check import report
 
         return report()
-    if argv[0] == "--seatbelt":
-        return _print_profile(argv[1:])
     try:
+        if argv[0] == "--seatbelt":
+            return _print_profile(argv[1:])
         policy, command = understand(argv)
     except UsageError as error:
         return complain(error)
@@ -53,10 +53,7 @@ def _print_profile(flags: list[str]) -> int:
     from hookline.sandbox import seatbelt
     from hookline.sandbox.places import hidden_places
 
-    try:
-        policy = _policy(_read(flags))
-    except UsageError as error:
-        return complain(error)
+    policy = _policy(_read(flags))
     hidden = hidden_places(policy, os.environ)
     writable = [*(policy.write or ()), os.environ.get("TMPDIR", "/private/tmp").rstrip("/")]
     protected = [*seatbelt.protected_expressions(), *(f"^{re.escape(path)}(/|$)" for path in policy.protect)]

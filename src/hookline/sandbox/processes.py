@@ -92,17 +92,15 @@ def descends(pid: int, ancestor: int) -> bool:
 
 
 def _group(pid: int) -> int:
-    try:
+    with suppress(ProcessLookupError):
         return os.getpgid(pid)
-    except ProcessLookupError:
-        return 0
+    return 0
 
 
 def _process_of(thread: int) -> int:
-    try:
+    with suppress(OSError):
         return kernel.process_of(thread)
-    except OSError:
-        return 0
+    return 0
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------

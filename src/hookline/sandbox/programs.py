@@ -108,15 +108,11 @@ class Library:
             status = os.stat(path)
             key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if key not in self._seen:
-                self._seen[key] = ProgramFile(_head(path), status)
+                with OpenedPath(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)) as file:
+                    self._seen[key] = ProgramFile(os.read(file.fd, _HEAD), status)
             return self._seen[key]
         except OSError:
             return None
-
-
-def _head(path: str) -> bytes:
-    with OpenedPath(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)) as file:
-        return os.read(file.fd, _HEAD)
 
 
 class Originals:

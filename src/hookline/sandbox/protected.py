@@ -162,10 +162,9 @@ class ProtectedPaths:
 
     def _is_own(self, folder: str) -> bool:
         """Whether a folder was made by the line."""
-        try:
+        with suppress(OSError):
             return identity(os.stat(folder)) in self.made
-        except OSError:
-            return False
+        return False
 
 
 def identity(facts: os.stat_result) -> tuple[int, int]:
@@ -250,18 +249,12 @@ def _entries(places: Iterable[str]) -> dict[str, Entry]:
             mode = os.lstat(path).st_mode
             if stat.S_ISDIR(mode):
                 waiting += [f"{path}/{name}" for name in os.listdir(path)]
+            elif stat.S_ISREG(mode):
+                with open(path, "rb") as file:
+                    found[path] = mode, file.read(_LARGEST)
             else:
-                found[path] = (mode, _held(path, mode))
+                found[path] = mode, os.fsencode(os.readlink(path)) if stat.S_ISLNK(mode) else b""
     return found
-
-
-def _held(path: str, mode: int) -> bytes:
-    if stat.S_ISLNK(mode):
-        return os.fsencode(os.readlink(path))
-    if not stat.S_ISREG(mode):
-        return b""
-    with open(path, "rb") as file:
-        return file.read(_LARGEST)
 
 
 def _write(path: str, mode: int, held: bytes) -> None:

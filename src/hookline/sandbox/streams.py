@@ -7,6 +7,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 
 _PATIENCE = 30.0
 _PIECE = 1 << 17
@@ -80,10 +81,8 @@ class Stream:
             await asyncio.sleep(0)  # the others' turn
 
     def end(self, how: int = socket.SHUT_WR) -> None:
-        try:
+        with suppress(OSError):
             self.sock.shutdown(how)
-        except OSError:
-            return
 
     def reset(self) -> None:
         """Have the peer see that this is not an orderly end."""
