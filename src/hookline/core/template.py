@@ -59,6 +59,15 @@ def redirect(fds: list[int]) -> None:
         os.dup2(fd, target)
 
 
+def discard(*targets: int) -> None:
+    """Have nothing come from these descriptors, and go nowhere what is written to them."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for target in targets:
+        os.dup2(null, target)
+    if null not in targets:
+        os.close(null)
+
+
 def replace_environ(entries: list[bytes]) -> None:
     """Make this the environment, in this order; the locale that Python itself has put there stays (PEP 538)."""
     new = dict([entry.partition(b"=")[::2] for entry in entries])

@@ -177,7 +177,7 @@ def _start_broker(hosts: tuple[str, ...], variables: Mapping[str, str], tokens: 
         if os.getppid() != parent:
             os._exit(0)
         os.setsid()
-        template.redirect([os.open(os.devnull, os.O_RDWR)] * 3)
+        template.discard(0, 1, 2)
         kernel.close_all_but(0, 1, 2, theirs.fileno())
         signals.default(signals.TERM, signals.HUP)
         from hookline.sandbox.broker import Broker  # and asyncio, while the line starts

@@ -53,7 +53,8 @@ class ProgramFile:
         self.head: bytes = head
         self.interpreter: list[str] = _interpreter(head)
         self.build: bytes = _build(head)
-        self.foreign: bool = self.is_binary and not _native(head)
+        machine = (head[4], struct.unpack("<H", head[18:20])[0]) if len(head) >= 20 else ()
+        self.foreign: bool = self.is_binary and machine != _MACHINES.get(MACHINE)
         self.loader: str = _loader(head) if self.is_binary and not self.foreign else ""
 
     @property
@@ -90,10 +91,6 @@ def _build(head: bytes) -> bytes:
     at = head.find(_BUILD_ID)
     start = at + len(_BUILD_ID)
     return head[start : start + 20] if at >= 0 else b""
-
-
-def _native(head: bytes) -> bool:
-    return len(head) >= 20 and (head[4], struct.unpack("<H", head[18:20])[0]) == _MACHINES.get(MACHINE)
 
 
 class Library:

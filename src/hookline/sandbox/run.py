@@ -14,6 +14,7 @@ import os
 import select
 import time
 
+from hookline.core import template
 from hookline.sandbox import kernel, signals
 from hookline.sandbox.confined_line import DEVICES, FAILED, LIMITED, CommandProcess, ConfinedLine, candidates, say
 from hookline.sandbox.places import WritableDirs
@@ -248,8 +249,7 @@ class _Watch:
         self._supervisor.look_around()
         os.setsid()
         os.chdir("/")
-        _to_null(0)
-        _to_null(1)
+        template.discard(0, 1)
         doors = self._egress.kept if self._egress else []
         kernel.close_all_but(0, 1, 2, self._owner, self._status, self._life, *doors, *kept)
         kernel.wake_quickly(kept[0])
@@ -287,16 +287,10 @@ class _Watch:
         self._later()
         tell(self._status, code)
         os.close(self._status)
-        _to_null(2)
+        template.discard(2)
 
     def _finish(self) -> None:
         if self._running:
             self._tell_end()
         self._supervisor.finish()
         self._reap()
-
-
-def _to_null(fd: int) -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    os.dup2(null, fd)
-    os.close(null)

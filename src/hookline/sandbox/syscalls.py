@@ -232,12 +232,6 @@ def _if_equal(value: int, block: list[Instruction]) -> list[Instruction]:
     return [(_EQUAL, 0, len(block), value), *block]
 
 
-def _clone() -> list[Instruction]:
-    """Hand over what makes a process or a namespace; threads pass."""
-    names = [_load_argument(0), (_SET, 0, 1, NAMESPACES), _answer(NOTIFY)]
-    return [*names, (_SET, 0, 1, THREAD), _answer(ALLOW), _answer(NOTIFY)]
-
-
 def _streams() -> list[Instruction]:
     """Unix streams only: a datagram names whom it is for in memory, where the filter cannot look."""
     passes = [each for kind in (_STREAM, _SEQPACKET) for each in _if_equal(kind, [_answer(ALLOW)])]
@@ -281,7 +275,9 @@ def blocks(
         found[name] = _by_value(0, (values, NOTIFY)) if values else [_answer(NOTIFY)]
         found["ptrace"] = _by_value(0, (ATTACHING, NOTIFY))
     if forks:
-        found |= {name: [_answer(NOTIFY)] for name in FORKS} | {"clone": _clone()}
+        thread = [(_SET, 0, 1, NAMESPACES), _answer(NOTIFY), (_SET, 0, 1, THREAD), _answer(ALLOW)]  # which passes
+        found |= {name: [_answer(NOTIFY)] for name in FORKS}
+        found["clone"] = [_load_argument(0), *thread, _answer(NOTIFY)]
     if network == "tcp":
         found["listen"] = [_answer(NOTIFY)]
     if not scoped_signals:

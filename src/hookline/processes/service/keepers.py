@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import pwd
 import socket
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hookline.core.interpreter import hookline_argv
+from hookline.core.interpreter import account_home, hookline_argv
 from hookline.processes.service import address
 from hookline.processes.service.pool import Log
 
@@ -129,7 +128,7 @@ def keep_leaf(state: str, log: Log) -> WantedProcess:
 
 def keep_sink(state: str, log: Log, home: str = "") -> WantedProcess:
     """Pushes the log of one state folder while the user's or the administrator's settings name a `sink`."""
-    home = home or pwd.getpwuid(os.getuid()).pw_dir
+    home = home or account_home()
 
     def wanted() -> bool:
         for path in (f"{home}/.claude/settings.json", "/etc/claude-code/managed-settings.json"):
@@ -161,12 +160,12 @@ def state_folders(state: str) -> list[str]:
 
 def usual_state() -> str:
     """The state folder of this user's account, whatever a project's variables say."""
-    return f"{pwd.getpwuid(os.getuid()).pw_dir}/.local/state/hookline"
+    return f"{account_home()}/.local/state/hookline"
 
 
 def environment(state: str, home: str = "") -> dict[str, str]:
     """What a child gets: nothing of the project whose event started the service."""
-    home = home or pwd.getpwuid(os.getuid()).pw_dir
+    home = home or account_home()
     path = f"{home}/.local/bin:{home}/bin:/usr/local/bin:/usr/bin:/bin"
     return {"PATH": path, "HOME": home, "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": os.path.dirname(state)}
 

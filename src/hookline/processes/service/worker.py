@@ -101,15 +101,10 @@ def _signal_group(pid: int, number: int) -> None:
             send(target, number)
 
 
-def loaded_files() -> list[str]:
-    """The files that make this process what it is; of the standard library, only where it lies."""
-    return list(dict.fromkeys([sys.executable, os.__file__, *template.files_of(list(sys.modules.values()))]))
-
-
 def main(entry: str, fd: int) -> None:
     """Get warm, say so, and serve: `entry` is a module with a `main`, and with the names of what to import ahead."""
     gc.disable()
-    redirect_to_devnull()
+    template.discard(0, 1, 2)  # our streams have seen that they are not files
     resident = importlib.import_module(entry)
     for name in resident.PRELOAD:
         with contextlib.suppress(ImportError):  # an extra that is not there; a command that needs it will say so
@@ -119,7 +114,8 @@ def main(entry: str, fd: int) -> None:
     gc.collect()
     gc.freeze()
     worker = Worker(_socket.socket(fileno=fd))
-    worker.announce(loaded_files())
+    loaded = template.files_of(list(sys.modules.values()))
+    worker.announce(list(dict.fromkeys([sys.executable, os.__file__, *loaded])))  # what makes this process what it is
     worker.serve()
     try:
         Spare(worker, worker.slots, resident.main).serve()
@@ -258,14 +254,7 @@ def _forget() -> None:
     """Hold on to nothing of an event: no folder, no streams, nothing that Python remembers of its environment."""
     os.chdir("/")
     tempfile.tempdir = None
-    redirect_to_devnull()
-
-
-def redirect_to_devnull() -> None:
-    """Our streams have seen that they are not files; from now on nothing is read from them or written to them."""
-    null = os.open(os.devnull, os.O_RDWR)
-    template.redirect([null] * 3)
-    os.close(null)
+    template.discard(0, 1, 2)
 
 
 def is_pure(words: list[str]) -> bool:
@@ -300,4 +289,4 @@ def rehearse(run: event_process.Run, *commands: list[str]) -> None:
     sys.stdin, sys.stdout, sys.stderr = streams
     template.replace_environ([*map(b"=".join, environ.items())])
     tempfile.tempdir = None  # each environment has its own
-    redirect_to_devnull()
+    template.discard(0, 1, 2)
