@@ -29,7 +29,7 @@ from hookline.processes.service.client import nameless_file
 
 MAIN = "hookline.cli.main"
 IMPORTED = (
-    "hookline.__main__", MAIN, "hookline.cli.commands.listing", "hookline.cli.commands.trust",
+    "hookline.__main__", MAIN, "hookline.cli.commands.listing",
     "hookline.cli.commands.run", "hookline.agent.agent", "hookline.agent.tools.mcp", "hookline.agent.subagents",
     "hookline.runners.prompt",
 )  # fmt: skip

@@ -177,7 +177,7 @@ def live() -> Measured:
         import uvicorn  # noqa: F401
     except ImportError as missing:
         raise Unavailable(f"{missing.name} is not installed") from None
-    from hookline.records.audit.log import AuditFile
+    from hookline.records.audit.log_file import AuditFile
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

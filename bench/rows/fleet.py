@@ -65,6 +65,7 @@ async def _run(folder: Path) -> dict[str, Any]:
     hub = Hub(folder / "hub", server=Server(folder / "hub", port=_port()))
     machines = _enrolled(hub, folder)
     await hub.start()
+    server_pid = (folder / "hub" / "nats.pid").read_text()
     groups = [machines[start : start + PER_PROCESS] for start in range(0, len(machines), PER_PROCESS)]
     argv = [sys.executable, "-m", "bench.rows.fleet"]
     processes = [_started([*argv, *map(str, group)]) for group in groups]
@@ -74,8 +75,8 @@ async def _run(folder: Path) -> dict[str, Any]:
             "connecting": connecting,
             "policy": await _push(hub, machines),
             "audit": await _write(hub, folder),
-            "memory": _resident("self") + _resident(str(hub.server.pid if hub.server else 0)),
-            "server": _resident(str(hub.server.pid if hub.server else 0)),
+            "memory": _resident("self") + _resident(server_pid),
+            "server": _resident(server_pid),
         }
     finally:
         for process in processes:

@@ -21,7 +21,8 @@ from hookline import Hooks, deny
 from hookline.cli.commands import audit
 from hookline.cli.main import main
 from hookline.events import PostToolUseFailure, SessionStart
-from hookline.records.audit.log import AuditFile, AuditLog
+from hookline.records.audit.log import AuditLog
+from hookline.records.audit.log_file import AuditFile
 from hookline.testing import bash, write
 
 RUN = [sys.executable, "-m", "hookline.cli.main", "audit"]

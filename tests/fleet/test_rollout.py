@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.fleet.ledger import Rollout, first, widened
+from hookline.fleet.ledger import Rollout, first
 
 MACHINES = [f"m{number:04}" for number in range(1000)]
 
@@ -18,11 +18,11 @@ def having(rollout: Rollout) -> int:
 def test_a_share_is_about_that_share_and_growing_it_only_adds(share: float, version: int) -> None:
     """Nobody who has the new version loses it when the rollout goes on."""
     few = Rollout(version=version, digest="new", share=share, stable=1, stable_digest="old")
-    more = widened(few, min(share * 2, 1.0))
+    more = few.widened(min(share * 2, 1.0))
 
     assert abs(having(few) - 1000 * share) < 100
     assert all(more.wanted(one)[0] == version for one in MACHINES if few.wanted(one)[0] == version)
-    assert having(widened(few)) == 1000
+    assert having(few.widened(1.0)) == 1000
 
 
 def test_the_rest_keeps_what_was_stable() -> None:
@@ -44,4 +44,4 @@ def test_a_first_rollout_gives_the_others_nothing() -> None:
 
 def test_promoting_never_takes_back() -> None:
     """A smaller share than before changes nothing."""
-    assert widened(Rollout(version=1, digest="a", share=0.5), 0.1).share == 0.5
+    assert Rollout(version=1, digest="a", share=0.5).widened(0.1).share == 0.5

@@ -153,13 +153,24 @@ def default_project() -> str:
     return "." if found == Path.cwd() else str(found)
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got `{text}`")
-    return int(text)
+def numeric(
+    what: str, form: str = "[0-9]{1,9}", make: Callable[[str], float] = int, *, above: float = -1,
+    most: float = float("inf"), example: str = "",
+) -> Callable[[str], Any]:  # fmt: skip
+    """What reads a number that has a form (a pattern), is larger than one and not larger than another."""
+
+    def read(text: str) -> Any:
+        found = make(text) if re.fullmatch(form, text) else above
+        if not above < found <= most:
+            hint = f"; write {example}" if example else ""
+            raise argparse.ArgumentTypeError(f"expected {what}, got `{text}`{hint}")
+        return found
+
+    return read
 
 
-_KINDS = {"int": int, "float": float, "path": Path, "port": _port, "once": Once, "hidden": argparse.SUPPRESS}
+_KINDS = {"int": int, "float": float, "path": Path, "port": numeric("a port, 0 to 65535", most=65_535), "once": Once,
+          "hidden": argparse.SUPPRESS}  # fmt: skip
 
 
 def key_in(file: str | None) -> bytes | None:

@@ -14,7 +14,7 @@ from hookline.core.files import write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, pack, unpack
-from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows, widened
+from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey, timestamp
 
 with extra("a fleet", "fleet"):
@@ -74,7 +74,7 @@ class Administrator:
         folder = HubFolder(path)
         return cls(folder, await wire.connect(folder.address().url, seed=folder.seed_path, name="hookline-admin"))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         with contextlib.suppress(Exception):
             await self._client.close()
 
@@ -143,18 +143,14 @@ class Administrator:
         bundle = unpack(data, public=self.folder.key.public)
         store = await self.js.object_store(wire.BUNDLE_BUCKET)
         await store.put(str(version), data)
-        wanted = first(last, version, bundle.digest, share, message=message, started=timestamp())
-        await self._announce(wanted)
-        return wanted
+        return await self._announce(first(last, version, bundle.digest, share, message=message, started=timestamp()))
 
     async def promote(self, share: float = 1.0) -> Rollout:
         """Bring the version that is being tried to more machines, or to all."""
         last = await self.rollout()
         if last is None:
             raise FleetError("there is nothing to promote; push a policy first: `hookline fleet push FOLDER`")
-        wanted = widened(last, share)
-        await self._announce(wanted)
-        return wanted
+        return await self._announce(last.widened(share))
 
     async def rollback(self) -> Rollout:
         """Give all machines the last stable policy again, as a new version: machines never go back to an old number."""
@@ -164,10 +160,11 @@ class Administrator:
         before = unpack(await fetch(self.js, wire.BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
         return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)
 
-    async def _announce(self, wanted: Rollout) -> None:
+    async def _announce(self, wanted: Rollout) -> Rollout:
         bucket = await self.js.key_value(wire.POLICY_BUCKET)
         await bucket.put(wire.TARGET, msgspec.json.encode(wanted))
         await self._client.publish(wire.ANNOUNCE, str(wanted.version).encode())
+        return wanted
 
 
 class FleetPages:
@@ -183,20 +180,16 @@ class FleetPages:
         """Ask the hub again and again; if it goes away, what it said last is shown, and that it is away."""
         while True:
             try:
-                hub = await Administrator.connect(self.folder)
+                async with contextlib.aclosing(await Administrator.connect(self.folder)) as hub:
+                    while True:
+                        self._rows, self._steps = await hub.rows(), await hub.rollouts()
+                        self.problem = ""
+                        await asyncio.sleep(SECONDS)
             except FleetError as problem:
                 self.problem = str(problem)
                 await asyncio.sleep(SECONDS)
-                continue
-            try:
-                while True:
-                    self._rows, self._steps = await hub.rows(), await hub.rollouts()
-                    self.problem = ""
-                    await asyncio.sleep(SECONDS)
             except Exception as problem:  # noqa: BLE001 - whatever it was, it is shown, and asked again
                 self.problem = f"the hub does not answer: {problem}; is `hookline fleet hub` running?"
-            finally:
-                await hub.close()
 
     def logs(self) -> list[Path]:
         ledger = Ledger(self.folder / "audit")

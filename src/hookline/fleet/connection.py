@@ -256,21 +256,12 @@ class Server:
 
     def _end_orphan(self) -> None:
         """A hub that was killed leaves its server behind; two must not share a folder."""
-        try:
-            pid = int((self.folder / "nats.pid").read_text())
-            command = ["ps", "-ww", "-o", "args=", "-p", str(pid)]
-            ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        except (OSError, ValueError):
-            return
-        if str(self.config_path) not in ran.stdout:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        until = time.monotonic() + 15
-        while _exists(pid):
-            if time.monotonic() > until:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.02)
+        with contextlib.suppress(OSError, ValueError):
+            pid, until = int((self.folder / "nats.pid").read_text()), time.monotonic() + 15
+            command = ["ps", "-ww", "-o", "args=", "-p", str(pid)]  # one that was not reaped yet has no arguments
+            while str(self.config_path) in subprocess.run(command, capture_output=True, text=True, check=False).stdout:
+                os.kill(pid, signal.SIGTERM if time.monotonic() < until else signal.SIGKILL)
+                time.sleep(_PAUSE)
 
     def last_words(self) -> str:
         lines = (self.folder / "nats.log").read_text("utf-8", "replace").splitlines()
@@ -280,10 +271,6 @@ class Server:
         """Let a changed configuration take effect: new machines may connect, revoked ones are cut off."""
         if self._process is not None:
             self._process.send_signal(signal.SIGHUP)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid if self._process is not None else 0
 
     @property
     def running(self) -> bool:
@@ -302,14 +289,3 @@ class Server:
                 self._process.wait(15)
             except subprocess.TimeoutExpired:
                 self.kill()
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:  # one that was not reaped yet has ended all the same
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return True

@@ -7,6 +7,7 @@ hub has sent it again, because what it would have said is not known.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import time
@@ -124,11 +125,10 @@ def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
 
 
 def _is_stale(machine: Machine) -> bool:
-    try:
+    with contextlib.suppress(FleetError):  # the policy cannot be used at all then
         said = machine.enrolment()
-    except FleetError:  # the policy cannot be used at all then
-        return False
-    return bool(said.stale_hours) and said.when_stale != "keep" and machine.hours_silent() > said.stale_hours
+        return bool(said.stale_hours) and said.when_stale != "keep" and machine.hours_silent() > said.stale_hours
+    return False
 
 
 def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
@@ -295,10 +295,8 @@ def check_in_process(folder: Path) -> list[str]:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return [f"the policy could not be checked within {CHECK_SECONDS:.0f} s"]
-    try:
+    with contextlib.suppress(IndexError, msgspec.DecodeError):  # it ended before it could say anything
         return msgspec.json.decode(ran.stdout.splitlines()[-1], type=list[str])
-    except (IndexError, msgspec.DecodeError):  # it ended before it could say anything
-        pass
     words = ran.stderr.decode("utf-8", "replace").strip().splitlines()
     return [f"checking the policy ended with exit code {ran.returncode}: {words[-1] if words else 'no output'}"]
 
@@ -340,14 +338,13 @@ async def _failing(hooks: Hooks, path: Path) -> AsyncIterator[str]:
             verdict = await hooks.fire(test.event)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             yield f"{where}: not a test: {problem}"
-            continue
         except HooklineError as problem:
             yield f"{where}: {problem}"
-            continue
-        if str(verdict.decision) != test.decision:
-            yield f"{where}: expected `{test.decision}`, got `{verdict.decision}` ({verdict.reason or 'no reason'})"
-        elif test.by is not None and verdict.decided_by != test.by:
-            yield f"{where}: expected `{test.by}` to decide, and `{verdict.decided_by}` did"
+        else:
+            if str(verdict.decision) != test.decision:
+                yield f"{where}: expected `{test.decision}`, got `{verdict.decision}` ({verdict.reason or 'no reason'})"
+            elif test.by is not None and verdict.decided_by != test.by:
+                yield f"{where}: expected `{test.by}` to decide, and `{verdict.decided_by}` did"
 
 
 def _tests(path: Path) -> list[tuple[int, bytes]]:

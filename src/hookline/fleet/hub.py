@@ -92,7 +92,7 @@ class Hub:
     async def stop(self) -> None:
         await wire.end(*self._tasks)
         if self._admin is not None:
-            await self._admin.close()
+            await self._admin.aclose()
         if self.server is not None:
             self.server.stop()
 

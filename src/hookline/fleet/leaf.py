@@ -236,8 +236,7 @@ class Leaf:
         bundle = unpack(await fetch(self._js, wire.BUNDLE_BUCKET, str(version)), public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
-        problems = await asyncio.to_thread(lambda: self._check(self.machine.stage(bundle)))
-        if problems:
+        if problems := await asyncio.to_thread(lambda: self._check(self.machine.stage(bundle))):
             raise FleetError("; ".join(problems[:3]))
         await asyncio.to_thread(self.machine.put_in_force, bundle)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -26,7 +26,6 @@ _AT_ONCE = 10  # so many records may still name the policy before: they were jud
 SILENT_SECONDS = 120.0
 SKEW_SECONDS = 300.0
 MOST_STATUS = 1 << 16  # a larger one is not taken
-_UNHEARD = "never heard"
 
 
 class ChainProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,6 +227,10 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     def complete(self) -> bool:
         return self.share >= 1.0
 
+    def widened(self, share: float) -> Self:
+        """The same version for more machines; it never becomes fewer."""
+        return msgspec.structs.replace(self, share=max(self.share, share))
+
     def wanted(self, machine: str) -> tuple[int, str]:
         """The version and digest that a machine should have; version 0 is none."""
         place = int.from_bytes(hashlib.sha256(f"{self.version}:{machine}".encode()).digest()[:8], "big") / (1 << 64)
@@ -242,11 +245,6 @@ def first(rollout: Rollout | None, version: int, digest: str, share: float, **ab
     before = rollout or Rollout(version=0, digest="")
     stable = (before.version, before.digest) if done else (before.stable, before.stable_digest)
     return Rollout(version=version, digest=digest, share=share, stable=stable[0], stable_digest=stable[1], **about)
-
-
-def widened(rollout: Rollout, share: float = 1.0) -> Rollout:
-    """The same version for more machines; it never becomes fewer."""
-    return msgspec.structs.replace(rollout, share=max(rollout.share, share))
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,18 +275,18 @@ def read_status(machine: str, data: bytes, received: datetime | None) -> Status 
     return msgspec.structs.replace(status, received=received.isoformat(timespec="milliseconds") if received else "")
 
 
-class MachineRow(msgspec.Struct, frozen=True, kw_only=True):
+class MachineRow(msgspec.Struct, frozen=True):
     """One machine, as the hub sees it."""
 
     machine: str
     name: str
-    seen: str
-    silent: bool
-    policy: int
     wanted: int
     records: int
-    problems: tuple[str, ...]
-    agents: tuple[dict[str, Any], ...]
+    seen: str = ""
+    silent: bool = True
+    policy: int = 0
+    problems: tuple[str, ...] = ()
+    agents: tuple[dict[str, Any], ...] = ()
 
     @property
     def hooked(self) -> int:
@@ -316,43 +314,32 @@ def rows(
     now: datetime,
 ) -> list[MachineRow]:
     """The fleet, machines that need attention first."""
-    made = [
-        _row(one, statuses.get(one.machine, _UNHEARD), rollout, records.get(one.machine, 0), breaks, now=now)
-        for one in members.values()
-        if not one.revoked
-    ]
+    made = []
+    for member in members.values():
+        if member.revoked:
+            continue
+        own = [one.text for one in breaks if one.machine == member.machine]
+        if member.suspended:
+            own.append(f"cut off: {member.suspended}; `hookline fleet resume {member.machine}` lets it in again")
+        if member.machine in statuses and statuses[member.machine] is None:
+            own.append("what it says of itself cannot be read; is its Hookline newer than the hub's?")
+        wanted = rollout.wanted(member.machine)[0] if rollout else 0
+        row = MachineRow(member.machine, member.name, wanted, records.get(member.machine, 0), problems=tuple(own))
+        status = statuses.get(member.machine)
+        made.append(row if status is None else _heard(row, status, now))
     return sorted(made, key=lambda row: (row.ok, row.name))
 
 
-def _row(
-    member: Member, said: Status | str | None, rollout: Rollout | None, records: int, breaks: Sequence[ChainProblem],
-    *, now: datetime,
-) -> MachineRow:  # fmt: skip
-    status = said if isinstance(said, Status) else None
-    wanted = rollout.wanted(member.machine)[0] if rollout else 0
-    problems = [one.text for one in breaks if one.machine == member.machine]
-    age = ahead = float("inf")
-    if status:
-        said_at = datetime.fromisoformat(status.time)
-        received = datetime.fromisoformat(status.received or status.time)  # by the hub's clock
-        age, ahead = (now - received).total_seconds(), (said_at - received).total_seconds()
-    if member.suspended:
-        problems.append(f"cut off: {member.suspended}; `hookline fleet resume {member.machine}` lets it in again")
-    if said is None:
-        problems.append("what it says of itself cannot be read; is its Hookline newer than the hub's?")
-    if status and status.refused:
+def _heard(row: MachineRow, status: Status, now: datetime) -> MachineRow:
+    """What a machine has said of itself, added to what is known without."""
+    seen, problems = status.received or status.time, list(row.problems)
+    received = datetime.fromisoformat(seen)  # by the hub's clock
+    ahead = (datetime.fromisoformat(status.time) - received).total_seconds()
+    if status.refused:
         problems.append(f"policy refused: {status.refused}")
-    if status and abs(ahead) > SKEW_SECONDS:
+    if abs(ahead) > SKEW_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
         problems.append(f"its clock is {abs(ahead):.0f} s {where} the hub's; set it, or times in its records are off")
-    return MachineRow(
-        machine=member.machine,
-        name=member.name,
-        seen=(status.received or status.time) if status else "",
-        silent=abs(age) > SILENT_SECONDS,
-        policy=status.policy if status else 0,
-        wanted=wanted,
-        records=records,
-        problems=tuple(problems),
-        agents=tuple(status.hosts) if status else (),
-    )
+    silent = abs((now - received).total_seconds()) > SILENT_SECONDS
+    more = {"seen": seen, "silent": silent, "policy": status.policy, "agents": tuple(status.hosts)}
+    return msgspec.structs.replace(row, **more, problems=tuple(problems))

@@ -181,10 +181,9 @@ class Machine:
             write_atomically(self.folder / "trouble", text.encode())
 
     def trouble(self) -> str:
-        try:
+        with contextlib.suppress(OSError):
             return (self.folder / "trouble").read_text("utf-8", "replace")
-        except OSError:
-            return ""
+        return ""
 
     def hours_silent(self) -> float:
         """How long the hub has not been heard; if that was in the future, the clock went back, and nothing is known."""

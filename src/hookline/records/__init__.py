@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hookline.records.audit.log import AuditFile, AuditLog
+    from hookline.records.audit.log import AuditLog
+    from hookline.records.audit.log_file import AuditFile
     from hookline.records.telemetry import Metrics, OpenTelemetry
 
 __all__ = ["AuditFile", "AuditLog", "Metrics", "OpenTelemetry"]
 
 _HOME = {
-    "AuditFile": "hookline.records.audit.log",
+    "AuditFile": "hookline.records.audit.log_file",
     "AuditLog": "hookline.records.audit.log",
     "Metrics": "hookline.records.telemetry",
     "OpenTelemetry": "hookline.records.telemetry",

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ _ENDS = {"PostToolUse": "", "PostToolUseFailure": "tool_error", "PermissionDenie
 """The events that end a tool call, and the kind of error each means."""
 
 _Call = tuple[str, str]
+_Key = TypeVar("_Key", str, tuple[str, str, str])
 
 
 def quantile(buckets: Iterable[tuple[float, int]], q: float, count: int) -> float:
@@ -213,19 +214,22 @@ class Metrics:
         """Everything counted so far, one row per event, tool and hook; the row without a hook is the verdicts'."""
         return [
             Row(*key, cell.latency.count, dict(cell.counts), cell.failures.total(), _latency(cell.latency))
-            for key, cell in self.cells()
+            for key, cell in self._now(self._cells)
         ]
 
     def tools(self) -> dict[str, Tool]:
         """Per tool: how many calls, how many failed, how long they took."""
-        return {tool: Tool(calls, errors, _latency(h)) for tool, calls, errors, h in self.tool_cells()}
+        return {
+            tool: Tool(cell.counts["calls"], cell.failures["errors"], _latency(cell.latency))
+            for tool, cell in self._now(self._tools)
+        }
 
     def registry(self) -> CollectorRegistry:
         """A Prometheus registry of these metrics, for an exporter of your own."""
         with extra("Prometheus metrics", "metrics"):
             from prometheus_client.registry import CollectorRegistry
         registry = CollectorRegistry()
-        registry.register(_Collector(self))
+        registry.register(self)
         return registry
 
     def text(self) -> str:
@@ -242,16 +246,37 @@ class Metrics:
 
         return MetricsServer(*start_http_server(port, address, registry))
 
-    def cells(self) -> list[tuple[tuple[str, str, str], _Cell]]:
-        """The raw counts as they are now."""
-        with self._lock:
-            return [(key, cell.copy()) for key, cell in sorted(self._cells.items())]
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus' own library asks a registry's members for."""
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
-    def tool_cells(self) -> list[tuple[str, int, int, Histogram]]:
-        """The raw tool timings as they are now: tool, calls, errors, times."""
+        labels = ["event", "tool", "hook"]
+        decisions = CounterMetricFamily("hookline_hook_decisions", "Answers of hooks", labels=[*labels, "decision"])
+        failures = CounterMetricFamily("hookline_hook_failures", "Runs that went wrong", labels=[*labels, "status"])
+        seconds = HistogramMetricFamily("hookline_hook_duration_seconds", "How long hooks took", labels=labels)
+        verdicts = CounterMetricFamily("hookline_verdicts", "Verdicts", labels=["event", "tool", "decision"])
+        tool_seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
+        errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])
+        calls = CounterMetricFamily("hookline_tool_calls", "Tool calls that were made", labels=["tool"])
+        for key, cell in self._now(self._cells):
+            event, tool, hook = map(valid_text, key)
+            for decision, number in cell.counts.items():
+                counter, which = (decisions, [event, tool, hook]) if hook else (verdicts, [event, tool])
+                counter.add_metric([*which, decision], number)
+            if hook:
+                for status, number in cell.failures.items():
+                    failures.add_metric([event, tool, hook, status], number)
+                seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
+        for name, cell in self._now(self._tools):
+            tool_seconds.add_metric([valid_text(name)], cell.latency.cumulated(), cell.latency.total / 1000)
+            errors.add_metric([valid_text(name)], cell.failures["errors"])
+            calls.add_metric([valid_text(name)], cell.counts["calls"])
+        yield from (decisions, failures, seconds, verdicts, tool_seconds, errors, calls)
+
+    def _now(self, cells: dict[_Key, _Cell]) -> list[tuple[_Key, _Cell]]:
+        """Copies of the counts as they are now."""
         with self._lock:
-            tools = sorted(self._tools.items())
-            return [(tool, c.counts["calls"], c.failures["errors"], c.copy().latency) for tool, c in tools]
+            return [(key, cell.copy()) for key, cell in sorted(cells.items())]
 
 
 def _word(reply: Reply) -> str:
@@ -264,37 +289,6 @@ def _word(reply: Reply) -> str:
 def _latency(histogram: Histogram) -> Latency:
     mean = histogram.total / histogram.count if histogram.count else 0.0
     return Latency(histogram.count, mean, *(histogram.quantile(q) for q in (0.5, 0.95, 0.99)))
-
-
-class _Collector:
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
-
-        labels = ["event", "tool", "hook"]
-        decisions = CounterMetricFamily("hookline_hook_decisions", "Answers of hooks", labels=[*labels, "decision"])
-        failures = CounterMetricFamily("hookline_hook_failures", "Runs that went wrong", labels=[*labels, "status"])
-        seconds = HistogramMetricFamily("hookline_hook_duration_seconds", "How long hooks took", labels=labels)
-        verdicts = CounterMetricFamily("hookline_verdicts", "Verdicts", labels=["event", "tool", "decision"])
-        tool_seconds = HistogramMetricFamily("hookline_tool_duration_seconds", "How long tools took", labels=["tool"])
-        errors = CounterMetricFamily("hookline_tool_errors", "Tool calls that failed", labels=["tool"])
-        calls = CounterMetricFamily("hookline_tool_calls", "Tool calls that were made", labels=["tool"])
-        for key, cell in self._metrics.cells():
-            event, tool, hook = map(valid_text, key)
-            for decision, number in cell.counts.items():
-                counter, which = (decisions, [event, tool, hook]) if hook else (verdicts, [event, tool])
-                counter.add_metric([*which, decision], number)
-            if hook:
-                for status, number in cell.failures.items():
-                    failures.add_metric([event, tool, hook, status], number)
-                seconds.add_metric([event, tool, hook], cell.latency.cumulated(), cell.latency.total / 1000)
-        for name, number, failed, histogram in self._metrics.tool_cells():
-            tool_seconds.add_metric([valid_text(name)], histogram.cumulated(), histogram.total / 1000)
-            errors.add_metric([valid_text(name)], failed)
-            calls.add_metric([valid_text(name)], number)
-        yield from (decisions, failures, seconds, verdicts, tool_seconds, errors, calls)
 
 
 class OpenTelemetry:

@@ -17,7 +17,8 @@ from typing import Any
 
 from hookline.core.engine import Verdict
 from hookline.events import PreToolUse
-from hookline.records.audit.log import AuditFile, AuditLog
+from hookline.records.audit.log import AuditLog
+from hookline.records.audit.log_file import AuditFile
 from hookline.replies import NOTHING
 
 LEAST_KILLS = 6

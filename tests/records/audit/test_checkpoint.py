@@ -28,7 +28,8 @@ from hookline.records.audit.checkpoint import (
     verified_note,
     vkey,
 )
-from hookline.records.audit.log import AuditFile, AuditLog
+from hookline.records.audit.log import AuditLog
+from hookline.records.audit.log_file import AuditFile
 from hookline.testing import bash
 
 pytest.importorskip("nacl", reason="needs PyNaCl: `pip install 'hookline[proofs]'`")

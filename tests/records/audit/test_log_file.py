@@ -14,7 +14,8 @@ import pytest
 
 from hookline.errors import AuditError
 from hookline.records.audit.chain import Link
-from hookline.records.audit.log import AuditFile, read
+from hookline.records.audit.log import read
+from hookline.records.audit.log_file import AuditFile
 
 STORM = Path(__file__).with_name("storm.py")
 LINES = int(os.environ.get("HOOKLINE_STORM_LINES", "400"))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hookline.records.audit.log import AuditFile
+from hookline.records.audit.log_file import AuditFile
 
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-component-update",

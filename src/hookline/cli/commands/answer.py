@@ -185,9 +185,16 @@ async def _ask(hooks: Hooks, request: AnswerOptions, data: bytes, until: float, 
 
 def _load(request: AnswerOptions) -> Hooks:
     from hookline.api import report_trouble
-    from hookline.cli.options import with_fleet_policy
+    from hookline.cli.options import hooks_from, with_fleet_policy
 
-    hooks = with_fleet_policy(_own_hooks(request))
+    own = hooks_from(request.source, trust="error")
+    if request.scope == "project" and request.host.config.replaces:
+        from hookline.hosts.install.survey import silenced_user_hooks
+
+        for source in silenced_user_hooks(request.host, request.event, request.source):
+            more = hooks_from(source, trust="error").hooks
+            own.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in more))
+    hooks = with_fleet_policy(own)
     refuse_unasked(hooks, request.host, request.subagents)
     if report_trouble not in hooks.engine.observers:
         hooks.observe(report_trouble)
@@ -221,20 +228,6 @@ def _before(hooks: Hooks, event: Event) -> list[str]:
 
     found = (recent(log, event.session_id) for log in (*hooks.engine.observers.logs, default_log()) if log.exists())
     return next(filter(None, found), [])
-
-
-def _own_hooks(request: AnswerOptions) -> Hooks:
-    from hookline.cli.options import hooks_from
-
-    own = request.source
-    hooks = hooks_from(own, trust="error")
-    if request.scope == "project" and request.host.config.replaces:
-        from hookline.hosts.install.survey import silenced_user_hooks
-
-        for source in silenced_user_hooks(request.host, request.event, own):
-            more = hooks_from(source, trust="error").hooks
-            hooks.add(*(msgspec.structs.replace(hook, name=f"{hook.name} (user)") for hook in more))
-    return hooks
 
 
 def _judged_elsewhere(request: AnswerOptions, host: Host, data: bytes) -> bool:

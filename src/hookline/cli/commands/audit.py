@@ -31,7 +31,7 @@ from hookline.records.audit.chain import Break, ExpectedAnchor, Link
 from hookline.records.audit.checkpoint import Checkpoints, LogTree, SigningKey, TreeHead, verified_note
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.export import FORMATS, lines, signed_statement, write_parquet
-from hookline.records.audit.log import AuditFile
+from hookline.records.audit.log_file import AuditFile
 from hookline.records.audit.push import Pusher, sinks_in
 from hookline.records.audit.reader import Cursor, LogReader, logs_in
 from hookline.records.console.report import report

@@ -7,8 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +97,7 @@ async def _push(args: argparse.Namespace) -> int:
     if problems:
         print("\n".join(one_line(f"{args.policy}: {problem}") for problem in problems), file=sys.stderr)
         return 1
-    async with _running(args) as hub:
+    async with await _connected(args) as hub:
         if not args.no_replay:
             report = await asyncio.to_thread(preview, _folder(args) / "audit", args.policy)
             print(report_text(report, 20) if report else "no recorded calls to replay yet")
@@ -119,7 +118,7 @@ def _of_all(share: float) -> str:
 
 
 async def _change(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
+    async with await _connected(args) as hub:
         if args.what == "token":
             print(hub.token(args.hours))
         elif args.what == "promote":
@@ -139,7 +138,7 @@ async def _change(args: argparse.Namespace) -> int:
 
 
 async def _machines(args: argparse.Namespace) -> int:
-    async with _running(args) as hub:
+    async with await _connected(args) as hub:
         rows = await hub.rows()
         rollout = await hub.rollout()
     if args.json:
@@ -191,15 +190,10 @@ async def _console(args: argparse.Namespace) -> int:
     return 0
 
 
-@asynccontextmanager
-async def _running(args: argparse.Namespace) -> "AsyncIterator[Administrator]":
+async def _connected(args: argparse.Namespace) -> "contextlib.aclosing[Administrator]":
     from hookline.fleet.administrator import Administrator
 
-    hub = await Administrator.connect(_folder(args))
-    try:
-        yield hub
-    finally:
-        await hub.close()
+    return contextlib.aclosing(await Administrator.connect(_folder(args)))
 
 
 async def _join(args: argparse.Namespace) -> int:

@@ -1,6 +1,5 @@
 """`hookline learn`: from what was recorded to the smallest policy that asks less, accepted line by line."""
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import msgspec
 
 from hookline.agent.session.transcript import project_folder
 from hookline.cli.commands.audit import RANGE
-from hookline.cli.options import parser_for
+from hookline.cli.options import numeric, parser_for
 from hookline.cli.person import require_person
 from hookline.cli.style import agreed, counted, paint
 from hookline.core.files import write_atomically
@@ -27,7 +26,7 @@ _HEADER = f"""# What hookline learned from history: calls that a person let happ
 
 def main(argv: list[str]) -> int:
     """Show each rule with its evidence, ask about it, write what was accepted."""
-    args = parser_for("learn", count=_count, default=DEFAULT, **RANGE).parse_args(argv)
+    args = parser_for("learn", count=numeric("a number from 2 on", above=1), default=DEFAULT, **RANGE).parse_args(argv)
     if not args.dry_run and not args.json:
         require_person("learn")
     project, home = str(Path(args.project).resolve()), str(Path.home())
@@ -52,12 +51,6 @@ def main(argv: list[str]) -> int:
     write_atomically(out, (_HEADER + "\n".join(_toml(joined(old, policy)))).encode())
     print(f"written to {out}; use it with `learned.approve`, or `hookline guard learned {out}`")
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"expected a number from 2 on, got `{text}`")
-    return int(text)
 
 
 def _summary(lesson: Lesson, ran: int, least: int) -> str:

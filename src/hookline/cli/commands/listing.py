@@ -1,4 +1,4 @@
-"""`hookline list` and `check`: which hooks there are, which would run, and what is wrong with their files."""
+"""`hookline list`, `check` and `trust`: which hooks there are, what is wrong with their files, what may run."""
 
 import argparse
 import inspect
@@ -9,7 +9,7 @@ from typing import Any
 
 from hookline.api import Hooks
 from hookline.cli.commands.fire import why_not
-from hookline.cli.options import TimeKeeper, hooks_of, load, parser_for
+from hookline.cli.options import TimeKeeper, hooks_of, load, parser_for, review, shown, trusted_by_command
 from hookline.cli.style import counted, folded, json_text, paint
 from hookline.core.hooks import Hook
 from hookline.core.hooks.hook import Function
@@ -26,9 +26,11 @@ from hookline.records.approvals.inbox import approval_problems
 from hookline.settings.check import check, check_hooks
 from hookline.settings.files import Problem
 from hookline.settings.parse import InAgent
-from hookline.settings.trust.store import what_runs
+from hookline.settings.trust.store import Status, Trust, what_runs
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "dim"}
+_TRUSTED = "trusted from now on; any change to these files will be asked about again"
+_BY_COMMAND = "trusted from now on as commands, not by content: what they run besides may change without a question"
 
 
 def main(argv: list[str]) -> int:
@@ -175,3 +177,50 @@ def _line(problem: Problem) -> str:
         line = folded(line, 0, 4)
     word = f" {problem.severity}:"
     return line.replace(word, f" {paint(problem.severity, _COLOURS[problem.severity])}:", 1)
+
+
+def trust_files(argv: list[str]) -> int:
+    """`hookline trust`: show what would run and what changed; record it when the user says yes."""
+    args = parser_for("trust").parse_args(argv)
+    trust = Trust.load()
+    if args.forget:
+        gone = trust.forget(Path(args.project))
+        print(json_text({"forgot": gone}) if args.json else f"forgot {counted(gone, 'file')}")
+        return 0
+    status = trust.status(load(args))
+    if status.trusted and not args.json:
+        labels = ", ".join(one_line(item.label) for item in status.items)
+        print("\n".join([f"trusted: {labels}" if status.items else "nothing needs trust", *_not_by_content(status)]))
+        return 0
+    if not args.yes or status.trusted:
+        if args.json:
+            print(_status_json(status))
+            return 0 if status.trusted else 1
+        if not sys.stdin.isatty():
+            print(shown(status))
+            print("not trusted; run `hookline trust` on a terminal, or `hookline trust --yes`", file=sys.stderr)
+            return 1
+        if not review(status):
+            print("nothing was trusted", file=sys.stderr)
+            return 1
+    trust.record(status.items)
+    reasons = _not_by_content(status)
+    said = "\n".join([_BY_COMMAND, *reasons]) if reasons else _TRUSTED
+    print(_status_json(trust.status(load(args))) if args.json else said)
+    return 0
+
+
+def _not_by_content(status: Status) -> list[str]:
+    """Where the files cannot be told, less is promised, and each reason is named."""
+    unknown = [item for item in status.items if item.notes]
+    return [line for item in unknown for line in (one_line(item.label), *trusted_by_command(item))]
+
+
+def _status_json(status: Status) -> str:
+    files = [
+        {"file": item.label, "runs": item.runs, "sets": item.sets, "scripts": [script.path for script in item.scripts],
+         "not_by_content": item.notes}
+        for item in status.items
+    ]  # fmt: skip
+    changes = [{"file": change.path, "kind": change.kind, "diff": change.diff} for change in status.changes]
+    return json_text({"trusted": status.trusted, "files": files, "changes": changes})

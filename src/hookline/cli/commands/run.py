@@ -23,7 +23,7 @@ from hookline.agent.session.transcript import transcript_path
 from hookline.agent.stream_json.output import refuse
 from hookline.agent.tools.bash import EnterWorktree
 from hookline.api import Hooks
-from hookline.cli.options import TERMINATED, FlagParser, flag_tables, parser_for, policy_for, warn, with_fleet_policy
+from hookline.cli.options import FlagParser, flag_tables, numeric, parser_for, policy_for, warn, with_fleet_policy
 from hookline.cli.repl import converse, permit, shown_on
 from hookline.cli.style import has_terminal
 from hookline.core.interpreter import hookline_argv
@@ -36,7 +36,7 @@ from hookline.processes.stdout import claim_stdout
 from hookline.sandbox.policy import Policy
 
 Write = Callable[[bytes], None]
-CODES = {signal.SIGINT: 130, signal.SIGTERM: TERMINATED}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def _mode(text: str) -> Mode:
@@ -46,18 +46,6 @@ def _mode(text: str) -> Mode:
         modes = [str(mode) for mode in Mode]
         hint = did_you_mean(text, modes) or f"; write one of {', '.join(modes)}"
         raise argparse.ArgumentTypeError(f"unknown mode `{text}`{hint}") from None
-
-
-def _number(form: str, what: str, example: str, make: Callable[[str], float], least: float = 0) -> Callable[[str], Any]:
-    """What reads a number that has a form (a pattern) and is larger than `least`."""
-
-    def read(text: str) -> Any:
-        number = make(text) if re.fullmatch(form, text) else least
-        if number <= least:
-            raise argparse.ArgumentTypeError(f"expected {what}, got `{text}`; write {example}")
-        return number
-
-    return read
 
 
 def _folder(text: str) -> str:
@@ -90,13 +78,15 @@ _TYPES: dict[str, Callable[[str], Any]] = {
     "folder": _folder,
     "contents": _contents,
     "log": _log_file,
-    "turns": _number("[0-9]{1,9}", "a number of turns", "`10`", int),
-    "thinking": _number("[0-9]{1,9}", "a number of tokens", "`8000`, or `0` for none", int, least=-1),
-    "size": _number(
-        r"[0-9]+(?:\.[0-9]+)?[kK]?", "a number of tokens", "`100k` or `100000`",
-        lambda text: int(float(text.rstrip("kK")) * (1000 if text[-1] in "kK" else 1)), least=-1,
+    "turns": numeric("a number of turns", above=0, example="`10`"),
+    "thinking": numeric("a number of tokens", example="`8000`, or `0` for none"),
+    "size": numeric(
+        "a number of tokens", r"[0-9]+(?:\.[0-9]+)?[kK]?",
+        lambda text: int(float(text.rstrip("kK")) * (1000 if text[-1] in "kK" else 1)), example="`100k` or `100000`",
     ),
-    "dollars": _number(r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?", "an amount in US dollars", "`0.50`", float),
+    "dollars": numeric(
+        "an amount in US dollars", r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?", float, above=0, example="`0.50`"
+    ),
 }  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import subprocess
 import urllib.request
 from collections.abc import Callable, Mapping
 from email.message import EmailMessage
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -100,7 +99,7 @@ def _program(channel: inbox.ProgramChannel, message: LinkMessage) -> None:
         raise NotSent(f"`{channel.command[0]}` ended with exit code {done.returncode}")
 
 
-def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     """POST JSON; what comes back, if that is JSON."""
     if not url.startswith(("https://", "http://")):
         raise NotSent("a URL begins with https://")
@@ -109,10 +108,10 @@ def post(url: str, body: Mapping[str, Any], headers: Mapping[str, str] = Mapping
         return read_object(answer.read(1 << 20)) or {}
 
 
-_SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = MappingProxyType({
+_SEND: Mapping[type, Callable[[Any, LinkMessage], None]] = {
     inbox.MailChannel: _mail, inbox.NtfyChannel: _ntfy, SlackChannel: _slack, inbox.AppriseChannel: _apprise,
     inbox.ProgramChannel: _program,
-})  # fmt: skip
+}  # fmt: skip
 
 
 log: logging.Logger = logging.getLogger("hookline.approvals")
@@ -165,6 +164,6 @@ class SocketMode:
                 text = f"<{link}|Open the question>" if link else "This question is not for you, or it is over."
                 answer = {"response_type": "ephemeral", "replace_original": False, "text": text}
                 try:
-                    post(payload["response_url"], answer)
+                    post(payload["response_url"], answer, {})
                 except (OSError, NotSent) as problem:
                     log.warning("Slack cannot be answered: %s", problem)

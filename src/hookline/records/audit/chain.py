@@ -60,9 +60,6 @@ class _Place(msgspec.Struct):
     prev: str
 
 
-_place = msgspec.json.Decoder(_Place)
-
-
 def digest(body: bytes, key: bytes | None) -> str:
     """The hash of a line's bytes before its own hash."""
     if key is not None:
@@ -95,13 +92,8 @@ def _read(line: bytes) -> tuple[_Place, bytes, str] | None:
     """A line's place, the bytes its hash is over, and its hash."""
     stripped = line.removesuffix(b"\n")
     found = _TAIL.search(stripped)
-    if found is None:
-        return None
-    try:
-        place = _place.decode(stripped)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return place, stripped[: found.start()], found.group(1).decode()
+    place = read_as(stripped, _Place) if found else None
+    return (place, stripped[: found.start()], found[1].decode()) if found and place else None
 
 
 def follow(lines: Iterable[bytes], start: Link, key: bytes | None = None) -> Iterator[tuple[Link, str | None]]:
@@ -326,9 +318,8 @@ def verified(
     if head is None and (files or mark is not None):
         lost = "the head file is missing or damaged: it cannot be told whether lines were cut off"
     elif head is not None and head.lost_at is not None:
-        lost = (
-            f"the head file was lost at record {head.lost_at}: it cannot be told whether lines before it were cut off"
-        )
+        where = f"the head file was lost at record {head.lost_at}"
+        lost = f"{where}: it cannot be told whether lines before it were cut off"
     if wrong_key or lost:
         problems.append(Break(str(head_path), 1, wrong_key or lost))
     if wrong_key or (head is None and not lost):

@@ -30,10 +30,6 @@ def _moment(record: Record) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
-def _microseconds(record: Record) -> int:
-    return int(_moment(record).timestamp() * 1_000_000)
-
-
 def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -54,7 +50,7 @@ def otlp(record: Record, machine: str = "") -> Record:
     }
     resource = {"service.name": "hookline", "host.id": machine, "enduser.id": record.get("user", "")}
     log = {
-        "timeUnixNano": str(_microseconds(record) * 1_000),
+        "timeUnixNano": f"{int(_moment(record).timestamp() * 1_000_000)}000",
         "severityText": text,
         "severityNumber": number,
         "body": {"stringValue": msgspec.json.encode(record).decode()},
@@ -69,7 +65,7 @@ def columns(record: Record, machine: str = "") -> Record:
     row = {name: record.get(name) for name in _COLUMNS}
     return {
         **{name: None if value is None else str(value) for name, value in row.items()},
-        "time": _microseconds(record),
+        "time": int(_moment(record).timestamp() * 1_000_000),
         "machine": machine,
         "seq": _whole(record.get("seq")),
         "blocked": bool(record.get("blocked")),

@@ -26,12 +26,10 @@ from hookline.core.wire.json_text import read_object
 from hookline.errors import AuditError
 from hookline.events import CATALOG
 from hookline.guards.detect import redact as redact_secrets
-from hookline.records.audit.chain import AnchorSpec, Break, Link, lines_of
+from hookline.records.audit.chain import AnchorSpec, lines_of
 from hookline.records.audit.entry import IDENTITIES, Redactor, kept, record
 from hookline.records.audit.log_file import AuditFile
 from hookline.replies import Reply, stop
-
-__all__ = ["AuditFile", "AuditLog", "Break", "Link", "read"]
 
 if TYPE_CHECKING:
     from hookline.records.audit.checkpoint import Checkpoints
@@ -149,9 +147,7 @@ class AuditLog:
             if starts:
                 self._thread = threading.Thread(target=self._run, name="hookline-audit", daemon=True)
                 self._thread.start()
-        if (
-            starts
-        ):  # what waits is written before the process ends, also where `multiprocessing` ends it, without `atexit`
+        if starts:  # what waits is written before the process ends, also where `multiprocessing` ends it
             atexit.register(self._close_at_exit)
             util: Any = sys.modules.get("multiprocessing.util")
             if util is not None:

@@ -78,25 +78,20 @@ class LogReader:
 
     def read(self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None) -> LogBatch:
         """The next whole lines behind a place, or from the start on; no lines if there are none yet."""
-        while (batch := self._read(after or Cursor(), most_bytes, most_lines)) is None:
-            pass
-        return batch
-
-    def _read(self, after: Cursor, most_bytes: int, most_lines: int | None) -> LogBatch | None:
-        files = self.segments()
-        index = next((number for number, segment in enumerate(files) if is_at(segment, after)), None)
-        gap = index is None and bool(after.identity)
+        files, place = self.segments(), after or Cursor()
+        index = next((number for number, segment in enumerate(files) if is_at(segment, place)), None)
+        gap = index is None and bool(place.identity)
         for segment in files[index or 0 :]:
-            start = after.offset if index is not None and segment.identity == after.identity else 0
-            data = read_lines(segment, start, most_bytes)
-            if data is None:
-                return None  # it was put aside or deleted meanwhile: list the files again
+            if index is None or segment.identity != place.identity:
+                place = Cursor(segment.identity)
+            data = read_lines(segment, place.offset, most_bytes)
+            if data is None:  # it was put aside or deleted meanwhile: list the files again
+                return self.read(after, most_bytes=most_bytes, most_lines=most_lines)
             if data:
                 if most_lines is not None and data.count(b"\n") > most_lines:
                     data = b"".join(line + b"\n" for line in data.split(b"\n", most_lines)[:most_lines])
-                return LogBatch(data, Cursor(segment.identity, start + len(data), data[-_TAIL_BYTES:]), gap)
-            after = after if index is not None and segment.identity == after.identity else Cursor(segment.identity)
-        return LogBatch(b"", after, gap)
+                return LogBatch(data, Cursor(segment.identity, place.offset + len(data), data[-_TAIL_BYTES:]), gap)
+        return LogBatch(b"", place, gap)
 
     def find(self, record: Link) -> Cursor | None:
         """The place behind a record, found by reading; `None` if the log does not hold it."""

@@ -1,5 +1,6 @@
 """The index over audit logs: built once, then kept up with the logs as they grow. It holds nothing that they do not."""
 
+import contextlib
 import gc
 import hashlib
 import os
@@ -9,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +130,13 @@ class LogIndex:
             with self._db as db:
                 db.execute("BEGIN")
                 batch = Batch(self._names, self.last_id + 1, self._width, self._before)
-                batch.add(segment, offset, data.removesuffix(b"\n").split(b"\n"))
+                lines = data.removesuffix(b"\n").split(b"\n")
+                batch.add(segment, offset, lines)
                 self._width = add_batch(db, batch, self._width)
                 db.execute(
                     "UPDATE segments SET done = ?, tail = ?, lines = lines + ?, unreadable = unreadable + ?"
                     " WHERE id = ?",
-                    (done, data[-_TAIL_BYTES:], batch.lines, batch.unreadable, segment),
+                    (done, data[-_TAIL_BYTES:], len(lines), batch.unreadable, segment),
                 )
                 self._before = batch.before
                 self._put(before=self._before, width=self._width)
@@ -197,10 +200,9 @@ class Batch:
         self.runs: list[tuple[int, int, int, bool, bool]] = []
         """Time, hook, slot of how long it took (-1: skipped), denial and failure of each run."""
         self.slow: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-        self.sessions: dict[int, list[Any]] = {}  # first, last, events, denied, asked, failed, tools, title, cwd, user
+        self.sessions: dict[int, list[str]] = {}  # title, cwd, user
         self.unreadable: int = 0
-        self.lines: int = 0
-        self._names = names
+        self.names = names
         self._width = width
         self.before: int = before
         self._now = int(time.time() * 1000)
@@ -208,7 +210,6 @@ class Batch:
     def add(self, segment: int, offset: int, lines: Iterable[bytes]) -> None:
         for line in lines:
             length = len(line)
-            self.lines += 1
             record = decode(line) if length else None
             if record is None:
                 self.unreadable += 1
@@ -217,7 +218,7 @@ class Batch:
             offset += length + 1
 
     def _event(self, segment: int, offset: int, length: int, record: EventRecord) -> None:
-        names = self._names
+        names = self.names
         number = self.first + len(self.rows)
         moment = self.before = milliseconds(record.time, self.before, self._now)
         hooks = record.hooks
@@ -232,34 +233,18 @@ class Batch:
         ))  # fmt: skip
         if hooks:
             self._hooks(number, moment // self._width, record)
-        self._session(run, moment, verdict, failed=failed, record=record)
+        about_it = self.sessions.setdefault(run, ["", record.cwd, record.user])
+        if record.prompt and not about_it[0]:
+            about_it[0] = about
 
     def _hooks(self, number: int, bucket: int, record: EventRecord) -> None:
         for run in record.hooks:
-            hook = self._names.hook(run.hook)
+            hook = self.names.hook(run.hook)
             if run.status == "skipped":
                 self.runs.append((bucket, hook, -1, False, False))
                 continue
             self.runs.append((bucket, hook, slot(run.ms), run.decision == "deny", run.status in FAILED))
-            slow = self.slow[hook]
-            if len(slow) < _MOST_SLOW or run.ms > slow[-1][0]:
-                slow.append((run.ms, number))
-                slow.sort(reverse=True)
-                del slow[_MOST_SLOW:]
-
-    def _session(self, run: int, moment: int, verdict: int, *, failed: bool, record: EventRecord) -> None:
-        sums = self.sessions.get(run)
-        if sums is None:
-            sums = self.sessions[run] = [moment, moment, 0, 0, 0, 0, 0, "", record.cwd, record.user]
-        sums[0] = min(sums[0], moment)
-        sums[1] = max(sums[1], moment)
-        sums[2] += 1
-        sums[3] += verdict == _DENY
-        sums[4] += verdict in _ASKED
-        sums[5] += failed
-        sums[6] += record.event == "PreToolUse"
-        if record.prompt and not sums[7]:
-            sums[7] = record.about
+            self.slow[hook].append((run.ms, number))
 
 
 def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
@@ -276,15 +261,22 @@ def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
         " ON CONFLICT DO UPDATE SET n = n + excluded.n",
         [(*run, n) for run, n in Counter(batch.runs).items()],
     )
+    db.execute(
+        "UPDATE sessions AS s SET first = min(coalesce(s.first, new.first), new.first), last = max(coalesce(s.last,"
+        " new.last), new.last), events = s.events + new.events, denied = s.denied + new.denied,"
+        " asked = s.asked + new.asked, failed = s.failed + new.failed, tools = s.tools + new.tools FROM"
+        " (SELECT run, min(time) AS first, max(time) AS last, count(*) AS events, sum(verdict = ?1) AS denied,"
+        " sum(verdict IN (?2, ?3)) AS asked, sum(failed) AS failed, sum(event = ?4) AS tools"
+        " FROM events WHERE id >= ?5 GROUP BY run) AS new WHERE s.id = new.run",
+        (_DENY, *_ASKED, batch.names.event("PreToolUse"), batch.first),
+    )
     many(
-        "UPDATE sessions SET first = min(coalesce(first, ?1), ?1), last = max(coalesce(last, ?2), ?2),"
-        " events = events + ?3, denied = denied + ?4, asked = asked + ?5, failed = failed + ?6, tools = tools + ?7,"
-        " title = coalesce(nullif(title, ''), ?8), cwd = coalesce(nullif(cwd, ''), ?9),"
-        " user = coalesce(nullif(user, ''), ?10) WHERE id = ?11",
-        [(*sums, run) for run, sums in batch.sessions.items()],
+        "UPDATE sessions SET title = coalesce(nullif(title, ''), ?), cwd = coalesce(nullif(cwd, ''), ?),"
+        " user = coalesce(nullif(user, ''), ?) WHERE id = ?",
+        [(*said, run) for run, said in batch.sessions.items()],
     )
     for hook, slow in batch.slow.items():
-        many("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in slow])
+        many("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in nlargest(_MOST_SLOW, slow)])
         db.execute(
             "DELETE FROM slowest WHERE hook = ?1 AND (ms, event) NOT IN"
             " (SELECT ms, event FROM slowest WHERE hook = ?1 ORDER BY ms DESC LIMIT ?2)",
@@ -318,7 +310,7 @@ def _create(path: Path) -> sqlite3.Connection:
     """An empty index, open for a bulk load: fast, and worthless if it is interrupted."""
     _remove(path)
     path.touch(0o600)
-    db = _tuned(sqlite3.connect(path, isolation_level=None, check_same_thread=False))
+    db = _connect(path)
     db.execute("PRAGMA journal_mode=OFF")
     db.executescript(_sql("tables"))
     return db
@@ -333,14 +325,12 @@ def _reopen(path: Path) -> sqlite3.Connection | None:
     """An index that was made whole before, open for writing; `None` if there is none that can be used."""
     if not path.is_file():
         return None
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
+    db = _connect(path)
+    with contextlib.suppress(sqlite3.DatabaseError):  # it is damaged, or not an index at all
         found = dict(db.execute("SELECT key, value FROM meta"))
         if found.get("version") == VERSION and found.get("complete"):
-            _tuned(db).execute(_SHARED)
+            db.execute(_SHARED)
             return db
-    except sqlite3.DatabaseError:  # it is damaged, or not an index at all
-        pass
     db.close()
     return None
 
@@ -353,7 +343,9 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _tuned(db: sqlite3.Connection) -> sqlite3.Connection:
-    """Fast rather than safe: what is lost is made again from the logs."""
-    db.executescript("PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY")
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection that is fast rather than safe: what is lost is made again from the logs."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with contextlib.suppress(sqlite3.DatabaseError):  # not a database: the first question says so
+        db.executescript("PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY")
     return db

@@ -21,7 +21,7 @@ _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 VERDICTS = (*(word.lower() for word in reversed(WORDS)), "gap")
 """What a record came to, mildest first; the index stores the position in this table."""
-_CODES = {word: code for code, word in enumerate(VERDICTS)}
+CODES = {word: code for code, word in enumerate(VERDICTS)}
 SLOTS_PER_DOUBLING = 6  # how finely run times are counted: percentiles are exact to about 6 %
 FAILED = frozenset({"failed", "timeout", "cancelled"})
 
@@ -29,7 +29,7 @@ FAILED = frozenset({"failed", "timeout", "cancelled"})
 @lru_cache(1_000)
 def _code(decision: str, stop: bool, keep_going: bool, rewritten: bool, replaced: bool) -> int:  # noqa: FBT001 - a key
     word = decision_word(decision, stop=stop, keep_going=keep_going, rewritten=rewritten, replaced=replaced)
-    return _CODES[word.lower()]
+    return CODES[word.lower()]
 
 
 class HookRun(msgspec.Struct, gc=False):
@@ -76,7 +76,7 @@ class EventRecord(msgspec.Struct, gc=False):
     def verdict(self) -> int:
         """The code of what it came to, the strictest word that applies."""
         if self.event == "AuditGap":
-            return _CODES["gap"]
+            return CODES["gap"]
         said = bool(self.stop), bool(self.keep_going), bool(self.rewritten), bool(self.replaced)
         return _code(self.decision, *said) if self.decision != "pass" or any(said) else 0
 

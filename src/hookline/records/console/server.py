@@ -14,7 +14,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,6 @@ _RETRY_SECONDS = 1.0
 _MOST_LIVE_ROWS = 200
 _BATCH_SECONDS = 0.1
 _ALIVE_SECONDS = 15.0
-OnReady = Callable[[str], None]
 Views = Mapping[str, Callable[[], Any]]
 Acts = Mapping[str, Callable[[bytes], Any]]
 
@@ -102,8 +102,8 @@ class Console:
             Route("/api/verify", self._verify, methods=["POST"]),
             Route("/api/replay", self._start_replay, methods=["POST"]),
             Route("/api/views", lambda _: _json(sorted(self._views))),
-            *(Route(f"/api/{name}", self._query(name)) for name in _QUERIES),
-            *(Route(f"/api/{name}", self._act(name), methods=["POST"]) for name in self._acts),
+            *(Route(f"/api/{name}", partial(self._query, name)) for name in _QUERIES),
+            *(Route(f"/api/{name}", partial(self._act, act), methods=["POST"]) for name, act in self._acts.items()),
             *(Route(f"/api/{name}", lambda _, view=view: _json(view())) for name, view in self._views.items()),
         ]
         return _guarded(Starlette(routes=routes), self)
@@ -128,31 +128,23 @@ class Console:
             return _problem(403, "this address was used already; start `hookline console` again for a new one")
         return _json({"token": token})
 
-    def _query(self, name: str) -> Callable[[Request], Response]:
-        answer = _QUERIES[name]
+    def _query(self, name: str, request: Request) -> Response:
+        start = time.perf_counter()
+        if name != "status" and not self.store.status()["ready"]:
+            return _problem(503, "the index is not ready yet")
+        try:
+            found = _QUERIES[name](self.store, dict(request.query_params))
+        except ValueError as problem:
+            return _problem(400, f"the question cannot be understood: {problem}")
+        if found is None:
+            return _problem(404, "there is no such thing in these logs")
+        took = (time.perf_counter() - start) * 1000
+        return _json(found, headers={"Server-Timing": f"query;dur={took:.1f}"})
 
-        def respond(request: Request) -> Response:
-            start = time.perf_counter()
-            if name != "status" and not self.store.status()["ready"]:
-                return _problem(503, "the index is not ready yet")
-            try:
-                found = answer(self.store, dict(request.query_params))
-            except ValueError as problem:
-                return _problem(400, f"the question cannot be understood: {problem}")
-            if found is None:
-                return _problem(404, "there is no such thing in these logs")
-            took = (time.perf_counter() - start) * 1000
-            return _json(found, headers={"Server-Timing": f"query;dur={took:.1f}"})
-
-        return respond
-
-    def _act(self, name: str) -> Callable[[Request], Awaitable[Response]]:
-        async def respond(request: Request) -> Response:
-            if int(request.headers.get("content-length") or 0) > _MOST_SENT:
-                return _problem(413, "this is too long")
-            return _json(await asyncio.to_thread(self._acts[name], await request.body()))
-
-        return respond
+    async def _act(self, act: Callable[[bytes], Any], request: Request) -> Response:
+        if int(request.headers.get("content-length") or 0) > _MOST_SENT:
+            return _problem(413, "this is too long")
+        return _json(await asyncio.to_thread(act, await request.body()))
 
     async def _live(self, request: Request) -> Response:
         wanted, last = _filter(dict(request.query_params)), int(request.query_params.get("after", "0"))
@@ -282,7 +274,7 @@ async def serve(
     more: Views | None = None,
     acts: Acts | None = None,
     find_logs: Callable[[], list[Path]] | None = None,
-    on_ready: OnReady,
+    on_ready: Callable[[str], None],
 ) -> None:
     """Show these logs until it is cancelled; `on_ready` is told the address to open.
 

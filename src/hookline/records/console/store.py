@@ -23,7 +23,7 @@ from hookline.records.audit.log_file import AuditFile, last_line
 from hookline.records.audit.push import push_states
 from hookline.records.audit.reader import LogReader
 from hookline.records.console.index import EVENT, HOOK, TOOL, LogIndex, open_reader
-from hookline.records.console.records import MOST_NAME, VERDICTS, percentile
+from hookline.records.console.records import CODES, MOST_NAME, VERDICTS, percentile
 
 _SPARK = 40
 _MOST_SEARCHED = 250_000  # events, the newest, in which a text is counted: so many are looked through within a second
@@ -32,7 +32,6 @@ _SEARCH_SECONDS = 0.2
 _MOST_GAPS = 200
 _MOST_NAMES = 200
 _MOST_BREAKS = 100
-_CODES = {word: code for code, word in enumerate(VERDICTS)}
 _UNREAD: dict[str, Any] = {"record": {}, "line": "", "chain": None}
 _GATES = tuple(row.name for row in CATALOG.values() if row.gate and row.audited)
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -83,7 +82,7 @@ class IndexReader:
 
     def conditions(self, wanted: Filter) -> tuple[list[str], list[Any]]:
         """A filter as the parts of a WHERE clause, and their values."""
-        codes = [_CODES.get(word, -1) for word in wanted.verdict]
+        codes = [CODES.get(word, -1) for word in wanted.verdict]
         hooksets = self.ask(
             "SELECT h.hookset FROM hooksets h JOIN names n ON n.id = h.hook WHERE n.kind = ? AND n.name = ?",
             (HOOK, wanted.hook),
@@ -243,9 +242,8 @@ class LogStore:
             looked = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in ("name", "title", "cwd", "user"))
             clause += f" AND ({looked})"
         values = [*(before or ()), *([like(text)] * 4 if text else []), limit]
-        rows = [dict(one) for one in self._ask(f"{_SESSION}{clause} ORDER BY last DESC, id DESC LIMIT ?", values)]
-        end = f"{rows[-1]['last']}.{rows[-1]['id']}" if len(rows) == limit else ""
-        return {"rows": rows, "next": end}
+        found = self._ask(f"{_SESSION}{clause} ORDER BY last DESC, id DESC LIMIT ?", values)
+        return _page([dict(one) for one in found], limit, by="last")
 
     def session(self, name: str, cursor: str, limit: int) -> Values | None:
         found = self._ask(f"{_SESSION}WHERE name = ?", (name[:MOST_NAME],))
@@ -384,8 +382,8 @@ def _where(parts: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
-def _page(rows: list[Values], limit: int) -> Values:
-    return {"rows": rows, "next": f"{rows[-1]['time']}.{rows[-1]['id']}" if len(rows) == limit else ""}
+def _page(rows: list[Values], limit: int, by: str = "time") -> Values:
+    return {"rows": rows, "next": f"{rows[-1][by]}.{rows[-1]['id']}" if len(rows) == limit else ""}
 
 
 def _most(counts: Counter[str]) -> dict[str, int]:
