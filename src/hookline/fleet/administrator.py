@@ -147,15 +147,13 @@ class Administrator:
 
     async def promote(self, share: float = 1.0) -> Rollout:
         """Bring the version that is being tried to more machines, or to all."""
-        last = await self.rollout()
-        if last is None:
+        if (last := await self.rollout()) is None:
             raise FleetError("there is nothing to promote; push a policy first: `hookline fleet push FOLDER`")
         return await self._announce(last.widened(share))
 
     async def rollback(self) -> Rollout:
         """Give all machines the last stable policy again, as a new version: machines never go back to an old number."""
-        last = await self.rollout()
-        if last is None or not last.stable:
+        if (last := await self.rollout()) is None or not last.stable:
             raise FleetError("there is no earlier policy to go back to")
         before = unpack(await fetch(self.js, wire.BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
         return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)

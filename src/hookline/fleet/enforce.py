@@ -85,8 +85,7 @@ def record_refusal(events: Iterable[Event], why: str, machine: Machine | None = 
 
 def _audit_log(machine: Machine) -> AuditLog | None:
     """Each record says which version of the policy was in force, so that the hub sees a step back."""
-    path = machine.enrolment().audit
-    if not path:
+    if not (path := machine.enrolment().audit):
         return None
     private_folder(Path(path).parent)
     return AuditLog(path, sync="line", labels=lambda: {"policy": machine.version_in_force()})

@@ -139,8 +139,7 @@ class Hub:
 
     async def _hear(self, message: Any) -> None:
         machine = message.subject.rpartition(".")[2]
-        status = read_status(machine, message.data, None)
-        if status is not None:
+        if (status := read_status(machine, message.data, None)) is not None:
             await asyncio.to_thread(self.mirroring.heard, machine, status)
 
     async def _follow_members(self) -> None:

@@ -64,8 +64,7 @@ class Mirror:
         """Write a block's new lines, to the disk; what does not follow is a problem, and kept all the same."""
         if self._last is None:
             self._last = _end_of(self.path, cut=True)
-        fresh = self._after([line + b"\n" for line in block.split(b"\n") if line])
-        if not fresh:
+        if not (fresh := self._after([line + b"\n" for line in block.split(b"\n") if line])):
             return []
         found: list[ChainProblem] = []
         last = self.last

@@ -154,8 +154,7 @@ class Machine:
 
     def verified_policy(self) -> tuple[Path, dict[str, bytes]] | None:
         """The folder of the policy in force, and its files, checked against what was signed: an edit is found here."""
-        current = self.current()
-        if current is None:
+        if (current := self.current()) is None:
             return None
         folder = self.policy_folder(current.version)
         try:
@@ -196,16 +195,14 @@ class Machine:
 
     def connecting(self) -> int | None:
         """Take the place of the one process that keeps the connection; `None` if another has it."""
-        lock = try_lock(self.folder / "leaf.lock")
-        if lock is not None:
+        if (lock := try_lock(self.folder / "leaf.lock")) is not None:
             os.ftruncate(lock, 0)
             os.pwrite(lock, str(os.getpid()).encode(), 0)
         return lock
 
     def connected_by(self) -> int | None:
         path = self.folder / "leaf.lock"
-        lock = try_lock(path)
-        if lock is not None:
+        if (lock := try_lock(path)) is not None:
             os.close(lock)
             return None
         with contextlib.suppress(OSError, ValueError):

@@ -68,8 +68,7 @@ def main(argv: list[str]) -> int:
 
         print(examples("hookline answer"))
         return 0 if argv else 64
-    host = HOSTS.get(argv[0])
-    if host is None:
+    if (host := HOSTS.get(argv[0])) is None:
         print(f"hookline answer: no host `{one_line(argv[0])}`; known are {', '.join(HOSTS)}", file=sys.stderr)
         return 2  # the deny that most hosts understand
     request, problem = parsed(host, argv[1:])
@@ -117,8 +116,7 @@ def _read(source: int, until: float) -> bytes | None:
         left = until - time.monotonic()
         if left <= 0 or not select.select([source], [], [], left)[0]:
             return None
-        chunk = os.read(source, 1 << 16)
-        if not chunk:
+        if not (chunk := os.read(source, 1 << 16)):
             return data
         data += chunk
     return None

@@ -84,8 +84,7 @@ def _word(text: str) -> str:
 
 def _moment(text: str, *, end: bool = False) -> datetime:
     """A point in local time: `7d` is seven days ago, a day alone is its beginning or its end."""
-    span = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
-    if span:
+    if span := re.fullmatch(r"([0-9]{1,6})([mhdw])", text):
         return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])})
     try:
         moment = datetime.fromisoformat(text).astimezone()

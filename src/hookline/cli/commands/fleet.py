@@ -93,8 +93,7 @@ def _share(text: str) -> float:
 
 async def _push(args: argparse.Namespace) -> int:
     files = read_folder(args.policy)
-    problems = await asyncio.to_thread(check_in_process, args.policy)
-    if problems:
+    if problems := await asyncio.to_thread(check_in_process, args.policy):
         print("\n".join(one_line(f"{args.policy}: {problem}") for problem in problems), file=sys.stderr)
         return 1
     async with await _connected(args) as hub:

@@ -190,8 +190,7 @@ def _list(project: Path, *, as_json: bool) -> int:
     for row in rows:
         print(_line(row))
     print(f"\n{TEXTS.joinpath('install-list.txt').read_text(encoding='utf-8').rstrip()}")
-    here = " ".join(row.host.name for row in rows if row.path)
-    if here:
+    if here := " ".join(row.host.name for row in rows if row.path):
         print(f"\nto hook those that are here: {paint(f'hookline install {here} --hooks FILE.py', 'cyan')}")
     return 0
 

@@ -150,8 +150,7 @@ def _administer(what: str, words: list[str], command: list[str]) -> int:
     if what == "accept":
         require_person("mcp accept")
     file = pin_file(args.name)
-    definitions = file.read()
-    if definitions is None:
+    if (definitions := file.read()) is None:
         raise ConfigError(file.server, "no such server is pinned")
     for line in diff(definitions, getattr(args, "tool", ())):
         print(line)
@@ -228,8 +227,7 @@ async def _connect(args: Namespace, command: list[str], login: Mapping[str, str]
 
 
 def _variable(flag: str, name: str, expected: str = "a variable that is set") -> str:
-    found = (GIVEN or os.environ).get(name)
-    if not found:
+    if not (found := (GIVEN or os.environ).get(name)):
         raise ConfigError(flag, f"expected {expected}")
     return found
 

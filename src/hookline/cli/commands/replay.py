@@ -21,8 +21,7 @@ def main(argv: list[str]) -> int:
     """Replay and report, the loosened ones first."""
     args = parser_for("replay", **RANGE).parse_args(argv)
     args.files = logs(args.files)
-    missing = [file for file in args.files if not Path(file).exists()]
-    if missing:
+    if missing := [file for file in args.files if not Path(file).exists()]:
         raise HooklineError(f"{missing[0]}: no such file or folder")
     if args.jobs is not None and args.jobs < 1:
         raise HooklineError(f"--jobs: expected a number from 1 on, got `{args.jobs}`")

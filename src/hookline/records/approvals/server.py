@@ -122,21 +122,21 @@ class InboxServer:
         self._actions = {"ask": self._ask, "list": self._list, "decide": self._decide, "alert": self._alert}
 
     async def run(self, listener: socket.socket, ended: asyncio.Event) -> None:
-        server = await asyncio.start_server(
-            lambda *ends: self._start(self._serve(*ends)), sock=listener, limit=MOST_BYTES
-        )
+        listener.settimeout(0.0)
+        taking = self._start(self._accept(listener))
         await self.people.site.listen(self.people.settings())
         for one in self.questions.recent():  # links of the process before this one are void
             self.people.tell(one)
         try:
             while not ended.is_set():
                 waiting = any(one.state in ("open", "yes") for one in self.questions.recent())
-                if not waiting and not self._work and time.monotonic() - self._used >= IDLE:
+                if not waiting and len(self._work) <= 1 and time.monotonic() - self._used >= IDLE:
                     break
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), 5.0)
         finally:
-            server.close()
+            taking.cancel()
+            listener.close()
             await self.people.site.aclose()
             await self.people.slack.aclose()
             for task in self._work:
@@ -153,11 +153,17 @@ class InboxServer:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        pid = address.is_trusted(writer.get_extra_info("socket"), self._own)
+    async def _accept(self, listener: socket.socket) -> None:
+        while True:
+            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+            self._start(self._serve(connection))
+
+    async def _serve(self, connection: socket.socket) -> None:
+        pid = address.is_trusted(connection, self._own)
         if not pid:
-            writer.close()
+            connection.close()
             return
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MOST_BYTES)
         left: Left = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(READ_LIMIT):
@@ -175,8 +181,7 @@ class InboxServer:
 
     async def _ask(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         new = msgspec.convert(body["question"], AskedQuestion)
-        late = self.questions.take(new.call)
-        if late is not None:
+        if (late := self.questions.take(new.call)) is not None:
             yield _granted(late)
             return
         earlier = [other for other in self.questions.recent() if other.call.session == new.call.session]

@@ -304,8 +304,7 @@ class Checkpoints(LogTree):
 
     def _signed(self) -> tuple[dict[str, Any], list[bytes]]:
         """What a proof says of the newest checkpoint, and the leaves that it is over."""
-        notes = self.newest()
-        if not notes:
+        if not (notes := self.newest()):
             raise AuditError(f"{self.log}: it has no checkpoint; run `hookline audit checkpoint {self.log}`")
         head = TreeHead.parse(notes[0])
         leaves = self.leaves(head.size)

@@ -47,8 +47,7 @@ def kept(verdict: Verdict) -> dict[str, Any]:
     left = [MOST_PARTS]
     said = {}
     for field, word in _fields(event.__class__):
-        value = getattr(event, field)
-        if value is not None:
+        if (value := getattr(event, field)) is not None:
             said[word] = value if value.__class__ is str else _copied(value, left, 0)
     if verdict.reply.input is not None:
         said["rewritten"] = _copied(verdict.reply.input, left, 0)
@@ -134,8 +133,7 @@ def _observed(event: Event) -> dict[str, Any] | None:
 
 def decision_word_of(entry: Mapping[str, Any]) -> Word | Literal[""]:
     """What a recorded verdict came to, in the word that the verdict itself has; nothing for a line that is none."""
-    decision = str(entry.get("decision") or "")
-    if not decision:
+    if not (decision := str(entry.get("decision") or "")):
         return ""
     said = {name: bool(entry.get(name)) for name in ("stop", "keep_going", "replaced")}
     return decision_word(decision, rewritten="rewritten" in entry, **said)

@@ -230,8 +230,7 @@ class AuditLog:
         if self.error is None:
             log.error("%s", problem)
         self.error = problem
-        surplus = len(self._unwritten) - _MOST_UNWRITTEN
-        if surplus > 0:
+        if (surplus := len(self._unwritten) - _MOST_UNWRITTEN) > 0:
             self._missing += surplus
             del self._unwritten[:surplus]
             log.error("%s: %d verdicts are lost so far", self.file.path, self._missing)
@@ -309,8 +308,7 @@ def read(path: str | Path) -> Iterator[Mapping[str, Any]]:
     """The records of one file, oldest first; a line that cannot be read is passed over with a warning."""
     with Path(path).open("rb") as file:
         for number, line in enumerate(lines_of(file, sys.maxsize), 1):
-            found = read_object(line)
-            if found is not None:
+            if (found := read_object(line)) is not None:
                 yield found
             else:
                 log.warning("%s:%d: not a record; run `hookline audit verify`", path, number)

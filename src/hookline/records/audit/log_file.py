@@ -143,8 +143,7 @@ class AuditFile:
             older = self.rotated()  # it goes on from the newest one put aside, or from what was deleted on purpose
             last = chain.link_of(last_line_in(older[-1])) if older else head.base
             return head.last, _difference(last, head.last)
-        last = chain.link_of(line)
-        if last is None:
+        if (last := chain.link_of(line)) is None:
             return head.last, f"the last line is not a record; record {head.seq} was expected"
         if last.seq <= head.seq:
             return head.last, _difference(last, head.last)
@@ -201,8 +200,7 @@ class AuditFile:
         if self._keep is None:
             return head
         files = self.rotated()
-        surplus = max(len(files) - self._keep, 0)
-        if surplus:
+        if surplus := max(len(files) - self._keep, 0):
             self.before_deletion()
         for path, following in zip(files[:surplus], [*files[1:], None], strict=False):
             head = head.since(_base_of(following) if following else head.last)

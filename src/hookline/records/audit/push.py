@@ -273,8 +273,7 @@ def _otlp(to: str, write: _Write) -> Send:
         request = urllib.request.Request(url, body, headers)  # noqa: S310 - http or https, as `sink_for` has it
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
             said = read_object(answer.read(1 << 16)) or {}
-        rejected = int((said.get("partialSuccess") or {}).get("rejectedLogRecords") or 0)
-        if rejected:
+        if rejected := int((said.get("partialSuccess") or {}).get("rejectedLogRecords") or 0):
             raise OSError(f"the receiver rejected {rejected} of {len(records)} records")
 
     return send
@@ -285,8 +284,7 @@ def _file(path: str, write: _Write) -> Send:
 
 
 def _command(line: str, write: _Write) -> Send:
-    words = shlex.split(line)
-    if not words:
+    if not (words := shlex.split(line)):
         raise AuditError("sink `exec:`: it names no command")
 
     def send(records: list[Record]) -> None:

@@ -153,8 +153,7 @@ def _own(path: Path) -> tuple[Path, int]:
     """A path that no other process writes an index at, and the lock that says so."""
     private_folder(path.parent)
     for own in (path, path.with_name(f"{path.stem}-{os.getpid()}-{time.monotonic_ns()}{path.suffix}")):
-        held = try_lock(own.with_name(own.name + ".lock"))
-        if held is not None:
+        if (held := try_lock(own.with_name(own.name + ".lock"))) is not None:
             return own, held
     raise HooklineError(f"{path}: another process keeps this index; name another file with --index")
 

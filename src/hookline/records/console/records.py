@@ -91,8 +91,7 @@ class EventRecord(msgspec.Struct, gc=False):
             for value in self.input.values():
                 if value.__class__ is str and value:
                     return str(value)[:MOST_ABOUT]
-        text = self.prompt or self.delta or self.last_assistant_message or self.error
-        if text:
+        if text := self.prompt or self.delta or self.last_assistant_message or self.error:
             return text[:MOST_ABOUT]
         if self.event == "AuditGap":
             return f"{self.missing} records are missing here: they could not be written"

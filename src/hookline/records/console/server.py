@@ -123,8 +123,7 @@ class Console:
             ticket += part
             if len(ticket) > _LONGEST_TICKET:
                 return _problem(413, "this is longer than any ticket")
-        token = self.keeper.trade(ticket.decode("utf-8", "replace"))
-        if token is None:
+        if (token := self.keeper.trade(ticket.decode("utf-8", "replace"))) is None:
             return _problem(403, "this address was used already; start `hookline console` again for a new one")
         return _json({"token": token})
 

@@ -212,8 +212,7 @@ class LogStore:
 
     def event(self, number: int) -> Values | None:
         """Everything about one event: its row, its record, its line and its place in the chain."""
-        rows = self._reader.rows("WHERE id = ?", [number])
-        if not rows:
+        if not (rows := self._reader.rows("WHERE id = ?", [number])):
             return None
         [place] = self._ask(
             "SELECT e.seq, e.offset, e.length, s.path, s.log FROM events e JOIN segments s ON s.id = e.segment"
@@ -246,8 +245,7 @@ class LogStore:
         return _page([dict(one) for one in found], limit, by="last")
 
     def session(self, name: str, cursor: str, limit: int) -> Values | None:
-        found = self._ask(f"{_SESSION}WHERE name = ?", (name[:MOST_NAME],))
-        if not found:
+        if not (found := self._ask(f"{_SESSION}WHERE name = ?", (name[:MOST_NAME],))):
             return None
         values = [found[0]["id"], *(position(cursor) or (-1, 0)), limit]
         ids = "SELECT id FROM events WHERE run = ? AND (time, id) > (?, ?) ORDER BY time, id LIMIT ?"
@@ -282,8 +280,7 @@ class LogStore:
 
     def hook(self, name: str) -> Values | None:
         """One hook over time, a column per figure; a stretch without runs has no percentiles."""
-        number = self._reader.number(HOOK, name)
-        if number < 0:
+        if (number := self._reader.number(HOOK, name)) < 0:
             return None
         width, times = self._reader.width, defaultdict[int, dict[int, int]](dict)
         runs = "FROM hook_runs WHERE hook = ?"

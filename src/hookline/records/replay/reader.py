@@ -137,10 +137,8 @@ class Range:
         is_heard = self._heard and b'"user"' in line
         if not is_heard and not any(mark in line for mark in (b'"tool_use"', b'"tool_result"', b'"decision":')):
             return ()
-        if b'"message"' not in line or b'"hash"' in line:
-            found = self._audited(number, line)
-            if found is not None:
-                return (found,)
+        if (b'"message"' not in line or b'"hash"' in line) and (found := self._audited(number, line)):
+            return (found,)
         entry = read_as(line, _Line)
         if entry is None or entry.message is None or entry.type not in _SPOKEN:
             return ()
@@ -173,12 +171,10 @@ class Range:
                     tool_input=block["input"], tool_use_id=call_id,
                 )  # fmt: skip
                 self._open[call_id] = RecordedCall(self._file, number, event, "allow", time=entry.timestamp)
-            elif kind == "tool_result":
-                call = self._open.pop(str(block.get("tool_use_id")), None)
-                if call is not None:
-                    done.append(_decided(call, entry, block))
-                    if self._heard and done[-1].decided == "allow":
-                        done.append(_heard_result(call, entry, block))
+            elif kind == "tool_result" and (call := self._open.pop(str(block.get("tool_use_id")), None)):
+                done.append(_decided(call, entry, block))
+                if self._heard and done[-1].decided == "allow":
+                    done.append(_heard_result(call, entry, block))
         while len(self._open) > _MOST_OPEN:
             done.append(self._open.popitem(last=False)[1])
         return done
