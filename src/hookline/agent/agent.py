@@ -214,13 +214,14 @@ class Agent(SessionConfig):
             return self._source
         self._source = "startup" if self.resume is None else "fork" if self.fork else "resume"
         if self.resume is not None:
-            found = resume(self.resume, cwd=cwd, fork=self.fork, upto=self.upto, drops=self.drops)
-            found.transcript.mirror = self.mirror
-            self.conversation.transcript = found.transcript
-            self.conversation.messages = list(found.messages)
-            session.id = self.output.session_id = found.transcript.session_id
-            if found.forked_from and not self.fork:
-                self.output.inform(f"session {found.forked_from} is in use; this one is a copy of it", level="warning")
+            found, messages = resume(self.resume, cwd=cwd, fork=self.fork, upto=self.upto, drops=self.drops)
+            found.mirror = self.mirror
+            self.conversation.transcript = found
+            self.conversation.messages = list(messages)
+            session.id = self.output.session_id = found.session_id
+            if session.id != self.resume.stem and not self.fork:
+                told = f"session {self.resume.stem} is in use; this one is a copy of it"
+                self.output.inform(told, level="warning")
         elif self.persist:
             path = transcript_path(cwd, session.id, session.environ)
             self.conversation.transcript = Transcript(path, session.id, cwd=cwd, mirror=self.mirror)

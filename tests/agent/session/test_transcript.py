@@ -57,10 +57,10 @@ def written(path: Path, *messages: Message) -> Path:
 
 def test_what_was_said_is_read_back(tmp_path: Path) -> None:
     """Every kind of message and block survives the disk."""
-    resumed = resume(written(tmp_path / "s.jsonl", *TALK))
-    resumed.transcript.close()
+    transcript, messages = resume(written(tmp_path / "s.jsonl", *TALK))
+    transcript.close()
 
-    assert (resumed.messages, resumed.forked_from) == (TALK, None)
+    assert (messages, transcript.session_id) == (TALK, "s")
 
 
 def test_lines_are_claude_codes(tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_a_torn_last_line_is_cut_off_and_kept_beside(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"type": "assistant", "mess')
 
-    resumed = resume(path)
-    resumed.transcript.add(User.of("on we go"))
-    resumed.transcript.close()
+    transcript, messages = resume(path)
+    transcript.add(User.of("on we go"))
+    transcript.close()
 
-    assert resumed.messages == TALK
+    assert messages == TALK
     assert path.read_bytes().startswith(whole)
     assert read_transcript(path)[0] == (*TALK, User.of("on we go"))
     assert (tmp_path / "s.torn").read_bytes() == b'{"type": "assistant", "mess\n'
@@ -136,9 +136,9 @@ def test_a_torn_last_line_is_cut_off_and_kept_beside(tmp_path: Path) -> None:
 def test_the_chain_of_parents_goes_on_after_a_resume(tmp_path: Path) -> None:
     """The first new line names the last old one."""
     path = written(tmp_path / "s.jsonl", User.of("a"))
-    resumed = resume(path)
-    resumed.transcript.add(User.of("b"))
-    resumed.transcript.close()
+    transcript, _ = resume(path)
+    transcript.add(User.of("b"))
+    transcript.close()
 
     old, new = (json.loads(line) for line in path.read_text().splitlines())
     assert new["parentUuid"] == old["uuid"]
@@ -151,10 +151,10 @@ def test_a_line_of_garbage_in_the_middle_is_passed_over_and_counted(tmp_path: Pa
         file.write(b"\x00\x00\xff\n[1]\n")
     written(path, User.of("b"))
 
-    resumed = resume(path)
-    resumed.transcript.close()
+    transcript, messages = resume(path)
+    transcript.close()
 
-    assert resumed.messages == (User.of("a"), User.of("b"))
+    assert messages == (User.of("a"), User.of("b"))
 
 
 def test_half_characters_do_not_lose_the_line(tmp_path: Path) -> None:
@@ -167,30 +167,30 @@ def test_half_characters_do_not_lose_the_line(tmp_path: Path) -> None:
 def test_a_second_run_gets_a_copy(tmp_path: Path) -> None:
     """Two runs of one session never write into each other; the second is told whose copy it has."""
     path = written(tmp_path / "s.jsonl", User.of("a"))
-    first = resume(path)
+    first, _ = resume(path)
 
-    second = resume(path)
-    first.transcript.add(User.of("first"))
-    second.transcript.add(User.of("second"))
-    first.transcript.close()
-    second.transcript.close()
+    second, _ = resume(path)
+    first.add(User.of("first"))
+    second.add(User.of("second"))
+    first.close()
+    second.close()
 
-    assert (first.forked_from, second.forked_from) == (None, "s")
-    assert second.transcript.session_id == second.transcript.path.stem != "s"
+    assert first.session_id == "s"
+    assert second.session_id == second.path.stem != "s"
     assert read_transcript(path)[0] == (User.of("a"), User.of("first"))
-    assert read_transcript(second.transcript.path)[0] == (User.of("a"), User.of("second"))
+    assert read_transcript(second.path)[0] == (User.of("a"), User.of("second"))
 
 
 def test_a_run_that_ended_holds_nothing(tmp_path: Path) -> None:
     """A fork happens only while the other run lives; `fork=True` asks for one."""
     path = written(tmp_path / "s.jsonl", User.of("a"))
-    resume(path).transcript.close()
+    resume(path)[0].close()
 
-    again, copy = resume(path), resume(path, fork=True)
-    again.transcript.close()
-    copy.transcript.close()
+    (again, _), (copy, _) = resume(path), resume(path, fork=True)
+    again.close()
+    copy.close()
 
-    assert (again.forked_from, copy.forked_from) == (None, "s")
+    assert again.session_id == "s" != copy.session_id
 
 
 def test_after_a_compaction_only_the_summary_counts(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ from hookline.agent.messages import User
 from hookline.agent.session.transcript import Transcript, resume
 
 def write(path):
-    transcript = resume(path).transcript if path.exists() else Transcript(path, path.stem)
+    transcript = resume(path)[0] if path.exists() else Transcript(path, path.stem)
     print(os.getpid(), flush=True)
     for n in range(2000):  # some 20 MB, far more than until it is killed, unless whoever kills is held up
         transcript.add(User.of(f"{n} " + "x" * (n * 7919 % 20000)))
@@ -285,9 +285,9 @@ def _check_resumes(path: Path, before: int) -> int:
     """Every line since the last look is whole, and the transcript resumes with all of them."""
     *whole, _tail = path.read_bytes().split(b"\n")
     assert all(json.loads(line)["type"] == "user" for line in whole[before:])
-    resumed = resume(path)
-    resumed.transcript.close()
-    assert (resumed.forked_from, len(resumed.messages)) == (None, len(whole))
+    transcript, messages = resume(path)
+    transcript.close()
+    assert (transcript.path, len(messages)) == (path, len(whole))
     return len(whole)
 
 

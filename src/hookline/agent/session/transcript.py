@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from hookline.agent.messages import Assistant, Message, ToolOutput, ToolUse, Usage, User, decode_entry, encode_entry
 from hookline.core.files import lock_now, private, private_folder, write_atomically
@@ -113,18 +112,10 @@ class Transcript:
             raise TranscriptError(self.path, what) from problem
 
 
-class ResumedConversation(Struct, frozen=True):
-    """A conversation to go on with: what was said, where to write on, the session it is a copy of, if any."""
-
-    transcript: Transcript
-    messages: tuple[Message, ...]
-    forked_from: str | None = None
-
-
 def resume(
     path: Path, *, cwd: str = "", fork: bool = False, upto: str | None = None, drops: str | None = None
-) -> ResumedConversation:
-    """Open a transcript to go on with it; repaired if torn, copied if another run holds it or if `fork` says so.
+) -> tuple[Transcript, tuple[Message, ...]]:
+    """Open a transcript to go on with it, and what was said: repaired if torn, copied if `fork` or another run's.
 
     With `upto` the conversation goes on after the message of that uuid; what came later stays in the file, and a
     marker tells later readers that it does not count. With `drops`, that must be the turn of this prompt alone.
@@ -133,26 +124,26 @@ def resume(
         raise TranscriptError(path, "no such transcript")
     if upto is not None and drops is not None:
         _check_dropped(path, upto, drops)
-    transcript, forked_from = Transcript(path, path.stem, cwd=cwd), None
+    transcript = Transcript(path, path.stem, cwd=cwd)
     if fork or not transcript.locked:
         transcript.close()
-        transcript, forked_from = _forked(path, cwd), path.stem
+        transcript = _forked(path, cwd)
     else:
         _mend(path)
     messages, transcript.last_uuid = read_transcript(transcript.path)  # the chain of parents goes on
-    if upto is None:
-        return ResumedConversation(transcript, messages, forked_from)
-    if not any((read_object(line) or {}).get("uuid") == upto for line in _whole_lines(transcript.path)):
-        transcript.close()
-        raise TranscriptError(transcript.path, f"no message `{upto}` in it to go on after")
-    transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
-    transcript.last_uuid = upto
-    return ResumedConversation(transcript, read_transcript(transcript.path)[0], forked_from)
+    if upto is not None:
+        if not any(entry.get("uuid") == upto for entry in _entries(transcript.path)):
+            transcript.close()
+            raise TranscriptError(transcript.path, f"no message `{upto}` in it to go on after")
+        transcript.append({"type": "system", "subtype": "rewound", "upTo": upto})
+        transcript.last_uuid = upto
+        messages, _ = read_transcript(transcript.path)
+    return transcript, messages
 
 
 def _check_dropped(path: Path, upto: str, drops: str) -> None:
     """Refuse to leave out more, or something else, than the turn of one prompt."""
-    entries = [read_object(line) or {} for line in _whole_lines(path)]
+    entries = _entries(path)
     at = next((number for number, entry in enumerate(entries) if entry.get("uuid") == upto), len(entries))
     dropped = []
     for entry in entries[at + 1 :]:  # what of it the user said
@@ -184,9 +175,7 @@ def unanswered(messages: Iterable[Message]) -> tuple[ToolUse, ...]:
 
 def deferred(path: Path) -> set[str]:
     """The ids of the calls that a run left, on purpose, to the run that resumes it."""
-    marked = (line for line in _whole_lines(path) if b'"tool_deferred"' in line)
-    entries = (msgspec.json.decode(line) for line in marked)
-    return {str(entry.get("toolUseID")) for entry in entries if entry.get("subtype") == "tool_deferred"}
+    return {str(entry.get("toolUseID")) for entry in _entries(path) if entry.get("subtype") == "tool_deferred"}
 
 
 def interrupted_results(uses: Iterable[ToolUse]) -> User:
@@ -197,12 +186,11 @@ def interrupted_results(uses: Iterable[ToolUse]) -> User:
 def read_transcript(path: Path) -> tuple[tuple[Message, ...], str | None]:
     """Messages since the last compaction, and the last line's uuid; lines that make no sense are left out."""
     messages: list[Message] = []
-    lines = _whole_lines(path)
-    rewound = (msgspec.json.decode(line) for line in lines if b'"subtype":"rewound"' in line)
+    entries = _entries(path)
+    rewound = (entry for entry in entries if entry.get("subtype") == "rewound")
     marks: dict[str, tuple[Message, ...]] = {str(entry.get("upTo")): () for entry in rewound}
     last, own = None, not path.name.startswith("agent-")
-    for line in lines:
-        entry = read_object(line) or {}
+    for entry in entries:
         last = entry.get("uuid") or last
         if entry.get("subtype") == "compact_boundary":
             messages.clear()
@@ -226,12 +214,13 @@ def _join(messages: list[Message], message: Message) -> None:
         messages.append(message)
 
 
-def _whole_lines(path: Path) -> list[bytes]:
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file; one that makes no sense is empty."""
     try:
         data = path.read_bytes()
     except OSError as problem:
         raise TranscriptError(path, f"cannot read: {problem.strerror}") from problem
-    return [line for line in data[: data.rfind(b"\n") + 1].split(b"\n") if line.strip()]
+    return [read_object(line) or {} for line in data[: data.rfind(b"\n") + 1].split(b"\n") if line.strip()]
 
 
 def _mend(path: Path) -> None:
