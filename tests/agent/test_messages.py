@@ -53,7 +53,7 @@ def test_a_message_survives_the_transcript(message: Message) -> None:
         ({"role": "user", "content": None}, User(())),
         ({"role": "assistant", "content": ["odd"]}, Assistant((Text("odd"),))),
         ({"role": "assistant", "content": [{"type": "new", "x": 1}]}, Assistant((Raw({"type": "new", "x": 1}),))),
-        ({"role": "assistant", "content": [{"type": "tool_use"}]}, Assistant((ToolUse("", "", {}, "None"),))),
+        ({"role": "assistant", "content": [{"type": "tool_use"}]}, Assistant((ToolUse("", "", {}),))),
         (
             {"role": "assistant", "content": [], "usage": {"input_tokens": "x", "output_tokens": 2}},
             Assistant((), usage=Usage(output_tokens=2)),

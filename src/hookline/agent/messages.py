@@ -139,8 +139,8 @@ def decode_block(wire: Any) -> Block:
     if wire.get("type") == "text":
         return Text(str(wire.get("text", "")))
     if wire.get("type") == "tool_use":
-        given, about = wire.get("input"), (str(wire.get("id", "")), str(wire.get("name", "")))
-        return ToolUse(*about, given) if isinstance(given, dict) else ToolUse(*about, {}, malformed=repr(given))
+        given, about = wire.get("input") or {}, (str(wire.get("id") or ""), str(wire.get("name") or ""))
+        return ToolUse(*about, given) if isinstance(given, dict) else ToolUse(*about, {}, malformed=str(given))
     if wire.get("type") == "tool_result":
         return ToolOutput(str(wire.get("tool_use_id", "")), wire.get("content") or "", bool(wire.get("is_error")))
     return Raw(wire)

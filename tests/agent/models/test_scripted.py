@@ -69,7 +69,7 @@ async def test_input_that_is_no_object_is_marked_malformed() -> None:
     """As a real model's broken arguments are."""
     (use,) = (await Scripted.of({"tools": [["Bash", "ls"]]}).respond(ask())).tool_uses
 
-    assert use == ToolUse("toolu_1_0", "Bash", {}, malformed="'ls'")
+    assert use == ToolUse("toolu_1_0", "Bash", {}, malformed="ls")
 
 
 async def test_words_are_told_as_they_stream() -> None:

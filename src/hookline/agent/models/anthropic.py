@@ -38,24 +38,20 @@ class Anthropic(ServerModel):
         super().__init__(name, f"{(base_url or DEFAULT_URL).rstrip('/')}/v1/messages", headers, max_retries)
 
     def encode_request(self, request: ModelRequest, model: str) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens}
-        body["messages"] = encode_messages(request.messages, model)
-        if request.system:
-            system: list[dict[str, Any]] = [{"type": "text", "text": text} for text in request.system]
-            system[-1].update(CACHED)
-            body["system"] = system
-        if request.tools or request.server_tools:
-            body["tools"] = [*map(msgspec.structs.asdict, request.tools), *request.server_tools]
-        output: dict[str, Any] = {}
-        if request.output_schema is not None:
-            output["format"] = {"type": "json_schema", "schema": request.output_schema}
-        if request.effort and SYSTEM_ROLE.match(model):
-            output["effort"] = request.effort
-        if output:
-            body["output_config"] = output
-        if request.thinking:
-            body["thinking"] = request.thinking
-        return body
+        system: list[dict[str, Any]] = [{"type": "text", "text": text} for text in request.system]
+        if system:
+            system[-1] |= CACHED
+        form = request.output_schema and {"type": "json_schema", "schema": request.output_schema}
+        output = {"format": form, "effort": request.effort if SYSTEM_ROLE.match(model) else None}
+        optional = {
+            "system": system,
+            "tools": [*map(msgspec.structs.asdict, request.tools), *request.server_tools],
+            "output_config": {name: value for name, value in output.items() if value},
+            "thinking": request.thinking,
+        }
+        messages = encode_messages(request.messages, model)
+        stated = {name: value for name, value in optional.items() if value}
+        return {"model": model, "max_tokens": request.max_tokens, "messages": messages, **stated}
 
 
 def encode_messages(messages: tuple[Message, ...], model: str) -> list[dict[str, Any]]:

@@ -96,13 +96,10 @@ class StreamedAnswer:
         for field in GROWTH.values():
             if pieces := self._pieces.get((index, field)):
                 wire[field] = f"{wire.get(field) or ''}{''.join(pieces)}"
-        arguments = wire.pop("partial_json", "")
-        if wire.get("type") == "tool_use":
-            given = _json(arguments) if arguments else wire.get("input") or {}
-            if not isinstance(given, dict):  # kept, to tell the model
-                return ToolUse(str(wire.get("id") or ""), str(wire.get("name") or ""), {}, arguments or repr(given))
-            return ToolUse(str(wire.get("id") or ""), str(wire.get("name") or ""), given)
-        return decode_block({**wire, "input": _json(arguments)} if arguments else wire)
+        if arguments := wire.pop("partial_json", ""):
+            given = _json(arguments)
+            wire["input"] = given if isinstance(given, dict) else arguments  # kept, to tell the model
+        return decode_block(wire)
 
 
 def answer_events(message: Assistant) -> Iterator[dict[str, Any]]:
