@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hookline.core.hooks.hook import AgentCheck, Cedar, Command, Function, Http, McpTool, Prompt, Rego
-from hookline.errors import HookFailed
 from hookline.events import Event
 
 if TYPE_CHECKING:
@@ -61,29 +60,13 @@ class Services(msgspec.Struct):
     mcp: McpCaller | None = None
 
 
-class ServiceRunner:
-    """What runners have in common whose work the host does."""
-
-    wants_services = True
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
-
-    def _service(self, kind: str, what: str) -> Any:
-        """What the host can do; a hook that needs what it cannot do fails."""
-        found = getattr(self._services(), kind)
-        if found is None:
-            raise HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
-        return found
-
-
 RUNNERS: dict[type[Any], tuple[str, str]] = {
     Function: ("function", "FunctionRunner"),
     Command: ("command", "CommandRunner"),
     Http: ("http", "HttpRunner"),
-    Prompt: ("prompt", "PromptRunner"),
-    AgentCheck: ("prompt", "AgentRunner"),
-    McpTool: ("prompt", "McpRunner"),
+    Prompt: ("prompt", "ServiceRunner"),
+    AgentCheck: ("prompt", "ServiceRunner"),
+    McpTool: ("prompt", "ServiceRunner"),
     Cedar: ("policies", "CedarRunner"),
     Rego: ("policies", "RegoRunner"),
 }

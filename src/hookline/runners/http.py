@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -123,19 +123,14 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
 
 def check_url(action: Http) -> None:
     """Refuse what is not http(s), and what the settings' allow-list does not name."""
-    if not _is_http(action.url):
+    try:
+        parts = urlsplit(action.url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in _PORTS or not parts.netloc:
         raise HookFailed(f"cannot ask `{action.url}`: it is not an http or https address")
     if action.allowed_urls is not None and not admits(action.allowed_urls, action.url):
         raise HookFailed(f"may not ask `{action.url}`: add it to allowedHttpHookUrls to use it")
-
-
-@lru_cache
-def _is_http(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def filled(text: str, allowed: tuple[str, ...], env: Mapping[str, str]) -> str:
@@ -173,19 +168,10 @@ class Address(NamedTuple):
     path: str
 
 
-class AddressPattern(NamedTuple):
-    """An entry of the list taken apart; None stands for anything."""
-
-    scheme: str | None
-    host: str | None
-    port: int | None
-    path: str | None
-
-
 def admits(patterns: Iterable[str], url: str) -> bool:
     """Whether one of the patterns admits the address."""
     address = address_of(url)
-    return address is not None and any(_fits(_pattern(text), address) for text in patterns)
+    return address is not None and any(_pattern(text)(address) for text in patterns)
 
 
 @lru_cache(maxsize=256)
@@ -207,30 +193,31 @@ def address_of(url: str) -> Address | None:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> AddressPattern | None:
-    """The parts of an entry; None for one that admits nothing because its host cannot be told."""
-    if text.strip() == "*":
-        return AddressPattern(None, None, None, None)
+def _pattern(text: str) -> Callable[[Address], bool]:
+    """Whether an entry of the list admits an address; one whose host cannot be told admits none."""
     found = _PATTERN.fullmatch(text.strip())
     if found is None or "@" in found[2]:
-        return None
+        return lambda _: False
     scheme, host, port, path = found.groups()
-    scheme = None if scheme in (None, "*") else scheme.lower()
     open_end = path is None and text.strip().endswith("*")
     if open_end and port is None:
         host, port = host.rstrip("*") or "*", "*"
     try:
-        name = None if host == "*" else _host(host.strip("[]"))
+        name = _host(host.strip("[]"))
     except ValueError:
-        return None
-    return AddressPattern(scheme, name, _port(port, scheme), None if open_end else path or "/") if name != "" else None
+        return lambda _: False
+    way = name_expression("*" if open_end else path or "/")
 
+    def fits(address: Address) -> bool:
+        wanted = _PORTS[address.scheme] if port is None else address.port if port == "*" else int(port)
+        return (
+            (scheme in (None, "*") or scheme.lower() == address.scheme)
+            and address.port == wanted
+            and (host == "*" or _host_fits(name, address.host))
+            and way.fullmatch(address.path) is not None
+        )
 
-def _port(port: str | None, scheme: str | None) -> int | None:
-    """The port of an entry: without one it is the usual one, which is -1 as long as the scheme is open."""
-    if port is None:
-        return _PORTS[scheme] if scheme else -1
-    return None if port == "*" else int(port)
+    return fits
 
 
 def _host(name: str) -> str:
@@ -243,17 +230,6 @@ def _host(name: str) -> str:
     except ImportError:  # without the extra nothing is asked anyway; the standard library's older table will do
         return name.encode("idna").decode("ascii")
     return idna.encode(name, uts46=True).decode("ascii")
-
-
-def _fits(pattern: AddressPattern | None, address: Address) -> bool:
-    if pattern is None or pattern.scheme not in (None, address.scheme):
-        return False
-    usual = pattern.port == -1 and address.port == _PORTS[address.scheme]
-    if not usual and pattern.port not in (None, address.port):
-        return False
-    if pattern.host is not None and not _host_fits(pattern.host, address.host):
-        return False
-    return pattern.path is None or name_expression(pattern.path).fullmatch(address.path) is not None
 
 
 def _host_fits(pattern: str, host: str) -> bool:

@@ -5,8 +5,8 @@ be.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,8 +19,9 @@ from hookline.core.wire.strict import check_object, check_text
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
-from hookline.runners import Inspector, Judge, McpCaller, Question, ServiceRunner
+from hookline.runners import Question, Services
 
+T = TypeVar("T")
 _FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)  # models like to put their JSON between marks
 _CONDITION = (
     "Look at the conversation above. Has this condition for stopping been met? Answer ok if it has; if not, say what "
@@ -36,30 +37,56 @@ class PromptAnswer(msgspec.Struct):
     impossible: bool = False
 
 
-class PromptRunner(ServiceRunner):
-    """Asks the session's model, or the one the hook names."""
+class ServiceRunner:
+    """Has the host answer, with what it can do."""
+
+    wants_services = True
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
-        """Ask once; an answer that cannot be understood is a failure."""
-        action = hook.action
-        assert isinstance(action, Prompt)
-        judge: Judge = self._service("judge", "a model")
-        text = await judge(question(action, event))
-        return RunnerResult(reply=consequence(understand(text), action, event), stdout=text)
+        """Ask once; no answer, one that cannot be understood, and a tool's error are failures."""
+        return await _ASK[type(hook.action)](hook, event, self._services())
 
 
-class AgentRunner(ServiceRunner):
-    """Hands the question to the host's agent, which may use the session's tools."""
+def _able(service: T | None, kind: str, what: str) -> T:
+    if service is None:
+        raise HookFailed(f"needs {what}, and this set of hooks has none; set `hooks.services.{kind}`")
+    return service
 
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
-        """Let the agent look; no answer is a failure."""
-        action = hook.action
-        assert isinstance(action, AgentCheck)
-        inspector: Inspector = self._service("inspector", "an agent")
-        answer = await inspector(question(action, event))
-        if answer is None:
-            raise HookFailed("got no answer from its agent")
-        return RunnerResult(reply=_check_consequence(understand(answer), event))
+
+async def _ask_model(hook: Hook, event: Event, services: Services) -> RunnerResult:
+    action = hook.action
+    assert isinstance(action, Prompt)
+    text = await _able(services.judge, "judge", "a model")(question(action, event))
+    return RunnerResult(reply=consequence(understand(text), action, event), stdout=text)
+
+
+async def _ask_agent(hook: Hook, event: Event, services: Services) -> RunnerResult:
+    assert isinstance(hook.action, AgentCheck)
+    answer = await _able(services.inspector, "inspector", "an agent")(question(hook.action, event))
+    if answer is None:
+        raise HookFailed("got no answer from its agent")
+    return RunnerResult(reply=_check_consequence(understand(answer), event))
+
+
+async def _call_tool(hook: Hook, event: Event, services: Services) -> RunnerResult:
+    action = hook.action
+    assert isinstance(action, McpTool)
+    call = _able(services.mcp, "mcp", "MCP servers")
+    result = await call(action.server, action.tool, filled(action.input, claude.event_object(event)))
+    if result.is_error:
+        why = f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}"
+        raise HookFailed(why, stdout=result.text)
+    return RunnerResult(reply=_mcp_reply(result.text, hook, event), stdout=result.text)
+
+
+_ASK: dict[type, Callable[[Hook, Event, Services], Awaitable[RunnerResult]]] = {
+    Prompt: _ask_model,
+    AgentCheck: _ask_agent,
+    McpTool: _call_tool,
+}
 
 
 def question(action: Prompt | AgentCheck, event: Event) -> Question:
@@ -104,21 +131,6 @@ def _check_consequence(answer: PromptAnswer, event: Event) -> Reply:
     if "keep_going" in spec.fields:
         return keep_going(reason)
     return deny(reason) if "deny" in spec.decisions else stop(reason)
-
-
-class McpRunner(ServiceRunner):
-    """Calls the tool through the session's own connection to the server."""
-
-    async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
-        """Call the tool; a tool error or an unknown server is a failure."""
-        action = hook.action
-        assert isinstance(action, McpTool)
-        call: McpCaller = self._service("mcp", "MCP servers")
-        result = await call(action.server, action.tool, filled(action.input, claude.event_object(event)))
-        if result.is_error:
-            why = f"asked tool `{action.tool}` of `{action.server}`, which failed: {result.text}"
-            raise HookFailed(why, stdout=result.text)
-        return RunnerResult(reply=_mcp_reply(result.text, hook, event), stdout=result.text)
 
 
 def _mcp_reply(text: str, hook: Hook, event: Event) -> Any:
