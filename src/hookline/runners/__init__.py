@@ -60,6 +60,11 @@ class Services(msgspec.Struct):
     mcp: McpCaller | None = None
 
 
+def check_seal(action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
+    """Compare the files of a trusted hook right before they are used; what is returned does so once they were."""
+    return (lambda: None) if action.seal is None else action.seal.check(action, cwd)
+
+
 RUNNERS: dict[type[Any], tuple[str, str]] = {
     Function: ("function", "FunctionRunner"),
     Command: ("command", "CommandRunner"),

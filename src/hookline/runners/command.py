@@ -18,9 +18,10 @@ from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
 from hookline.errors import HookFailed, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
-from hookline.processes.pipes import OUTPUT_LIMIT, Process, ProcessResult, Stream, start_process
+from hookline.processes.pipes import OUTPUT_LIMIT, OnOutput, Process, ProcessResult, Stream, start_process
 from hookline.processes.spawn import ProcessSpec, Slot, leave_running, not_started, spawn
 from hookline.replies import Reply, background, deny
+from hookline.runners import check_seal
 from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
 from hookline.runners.persistent import Persistent
 
@@ -77,7 +78,7 @@ class CommandRunner:
 
     async def _asked(self, hook: Hook, action: Command, event: Event, ctx: Context) -> RunnerResult:
         """One line to a process that stays, one line back."""
-        _check_seal(action, event)
+        check_seal(action, event.cwd)
         key = (hook.name, action.command, action.args, *sorted(action.env.items()))
         process = self._persistent.get(key)
         if process is None:
@@ -110,7 +111,7 @@ class _CommandRun:
         self.first_line = bytearray()
         self.decided = False
         self.skip = 0
-        self.tell = _Teller(ctx) if ctx.on_progress else None
+        self.tell = teller(ctx) if ctx.on_progress else None
 
     async def first_part(self) -> RunnerResult | Reply:
         """The answer, or, if the first line printed is `{"async": true}`, the promise of one."""
@@ -132,7 +133,7 @@ class _CommandRun:
     async def outlive(self) -> RunnerResult:
         """Start it and leave it: the session is over, and nothing waits for its end."""
         spec = self._spec(None)
-        _check_seal(self.action, self.event)
+        check_seal(self.action, self.event.cwd)
         try:
             await leave_running(spec)
         except (OSError, ValueError) as error:
@@ -157,7 +158,7 @@ class _CommandRun:
     async def _start(self, env_file: Path | None) -> Process:
         async with Slot() as slot:  # first of all: a hundred that get ready at once would hold the loop up
             spec = self._spec(env_file)
-            self.check_again = _check_seal(self.action, self.event)
+            self.check_again = check_seal(self.action, self.event.cwd)
             spec, self.kept = _with_hashed_script(spec, self.action, self.event)
             try:
                 launch = spawn if self.runner.warm is None else self.runner.warm.launch
@@ -201,11 +202,6 @@ class _CommandRun:
         return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.runner.limit, late=late)
 
 
-def _check_seal(action: Command, event: Event) -> Callable[[], None]:
-    """Compare the files of a trusted command right before it starts; what is returned does so once it has ended."""
-    return (lambda: None) if action.seal is None else action.seal.check(action, event.cwd)
-
-
 def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tuple[ProcessSpec, object]:
     """Start the bytes that were compared, where that can be done, and what to keep until the command has ended."""
     found = None if action.seal is None else action.seal.hashed_argv(action, event.cwd)
@@ -231,18 +227,16 @@ async def _done(ran: RunnerResult) -> RunnerResult:
     return ran
 
 
-class _Teller:
+def teller(ctx: Context) -> OnOutput:
     """Passes on what is printed while it is printed, whole characters only."""
+    made = codecs.getincrementaldecoder("utf-8")
+    decoders = {"stdout": made("replace"), "stderr": made("replace")}
 
-    def __init__(self, ctx: Context) -> None:
-        self.ctx = ctx
-        made = codecs.getincrementaldecoder("utf-8")
-        self.decoders = {"stdout": made("replace"), "stderr": made("replace")}
+    def tell(stream: Stream, data: bytes) -> None:
+        if text := decoders[stream].decode(data):
+            ctx.progress(stream, text)
 
-    def __call__(self, stream: Stream, data: bytes) -> None:
-        text = self.decoders[stream].decode(data)
-        if text:
-            self.ctx.progress(stream, text)
+    return tell
 
 
 def given(action: Command) -> dict[str, str]:

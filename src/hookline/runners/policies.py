@@ -21,7 +21,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
@@ -35,21 +34,11 @@ from hookline.errors import HookFailed, did_you_mean, extra
 from hookline.events import Event
 from hookline.processes.fork_server import Stamp, stamp
 from hookline.replies import NOTHING, Reply, ask, context, deny
+from hookline.runners import check_seal
 from hookline.runners.function import Threads
 
 T = TypeVar("T")
 State = tuple[tuple[str, Stamp], ...]
-
-
-@contextmanager
-def unchanged(action: Cedar | Rego, ctx: Context) -> Iterator[None]:
-    """Policies of a project are compared with what was trusted, before they are read and afterwards."""
-    if action.seal is None:
-        yield
-        return
-    check_again = action.seal.check(action, ctx.cwd)
-    yield
-    check_again()
 
 
 class PolicyCache(Generic[T]):
@@ -95,8 +84,8 @@ _ESCAPES = frozenset({"__entity", "__extn", "__expr"})
 
 class _CedarPolicies:
     def __init__(self, files: Mapping[str, str]) -> None:
-        cedarpy = _cedarpy()
-        texts: list[str] = []
+        with extra("a hook of type `cedar`", "cedar"):
+            import cedarpy
         self.named: dict[str, tuple[str, str]] = {}
         for name, text in files.items():
             try:
@@ -109,8 +98,10 @@ class _CedarPolicies:
                 number, notes = int(key.removeprefix("policy")), policy.get("annotations") or {}
                 known = (notes.get("id") or f"{name}#{number + 1}", notes.get("reason") or "")
                 self.named[f"policy{before + number}"] = known
-            texts.append(text)
-        self.policies = cedarpy.PolicySet.from_str("\n".join(texts))
+        policies = cedarpy.PolicySet.from_str("\n".join(files.values()))
+        self.ask: Callable[[Any, Any], Any] = lambda request, entities: cedarpy.is_authorized(
+            request, policies, entities
+        )
 
 
 class CedarRunner:
@@ -123,8 +114,9 @@ class CedarRunner:
         """Authorize the event; a policy that cannot be evaluated is a failure, never a permit."""
         action = hook.action
         assert isinstance(action, Cedar)
-        with unchanged(action, ctx):
-            compiled, entities = self._cache.get(action.policies, ctx), _entities(action, ctx)
+        check_again = check_seal(action, ctx.cwd)
+        compiled, entities = self._cache.get(action.policies, ctx), _entities(action, ctx)
+        check_again()
         tool, name = event.tool_name, event.event_name
         request = {
             "principal": {"type": "Agent", "id": event.agent_type or "main"},
@@ -132,7 +124,7 @@ class CedarRunner:
             "resource": {"type": "Tool", "id": tool} if tool else {"type": "Event", "id": name},
             "context": _value(claude.event_object(event)),
         }
-        answer = _cedarpy().is_authorized(request, compiled.policies, entities)
+        answer = compiled.ask(request, entities)
         errors = [str(error) for error in answer.diagnostics.errors]
         if errors:
             text = "; ".join(errors)
@@ -188,12 +180,6 @@ def _entities(action: Cedar, ctx: Context) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise HookFailed(f"cannot read entities `{action.entities}`: {problem}") from None
-
-
-def _cedarpy() -> Any:
-    with extra("a hook of type `cedar`", "cedar"):
-        import cedarpy
-    return cedarpy
 
 
 # -- Rego -----------------------------------------------------------------------------------------------------------
@@ -255,8 +241,9 @@ class RegoRunner:
         """Evaluate every package; one that cannot be evaluated is a failure, never a permit."""
         action = hook.action
         assert isinstance(action, Rego)
-        with unchanged(action, ctx):
-            compiled = self._cache.get(action.policies, ctx)
+        check_again = check_seal(action, ctx.cwd)
+        compiled = self._cache.get(action.policies, ctx)
+        check_again()
         given = claude.event_object(event)
         try:
             return RunnerResult(reply=await self._threads.call(lambda: compiled.ask(given)))
