@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from types import NoneType
 from typing import Any, ClassVar, NoReturn, get_args
 
@@ -97,6 +97,7 @@ def thaw(value: Any) -> Any:
 
 _now = partial(datetime.now, UTC)
 
+_freezers: dict[type, Callable[[Any], None]] = {}
 _FREEZE_FIELD = """
     value = self.{name}
     if value is not None and type(value) is not FrozenDict:
@@ -107,7 +108,6 @@ _FREEZE_FIELD = """
 """
 
 
-@cache
 def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
     """What freezes the fields that may hold a dict or a list; written out, as asking for one by its name is slow."""
     simple = {str, int, float, bool, datetime, NoneType}
@@ -115,7 +115,9 @@ def _freezer(cls: type[msgspec.Struct]) -> Callable[[Any], None]:
     lines = [_FREEZE_FIELD.format(name=name) for name, kind in kinds.items() if not set(kind) <= simple]
     place: dict[str, Any] = {"FrozenDict": FrozenDict, "force_setattr": force_setattr, "freeze": freeze}
     exec("def freeze_fields(self):" + "".join(lines), place)  # noqa: S102 - field names of our own classes
-    return place["freeze_fields"]  # type: ignore[no-any-return]
+    made: Callable[[Any], None] = place["freeze_fields"]
+    _freezers[cls] = made
+    return made
 
 
 class Event(
@@ -156,7 +158,11 @@ class Event(
 
     def __post_init__(self) -> None:
         """Hooks and hosts share an event, so what is in it cannot be changed."""
-        _freezer(type(self))(self)
+        try:
+            freeze_fields = _freezers[type(self)]
+        except KeyError:  # the first of its kind
+            freeze_fields = _freezer(type(self))
+        freeze_fields(self)
 
     @property
     def subject(self) -> str | None:
