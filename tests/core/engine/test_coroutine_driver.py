@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hookline import Hooks, deny
-from hookline.core.engine import Cancelled, Context, Verdict, coroutine_driver
-from hookline.core.engine.coroutine_driver import UNWANTED, Limits, Suspended, drive, start
+from hookline.core.engine import Context, Verdict, coroutine_driver
+from hookline.core.engine.context import bind
+from hookline.core.engine.coroutine_driver import UNWANTED, Suspended, drive, start
 from hookline.core.engine.verdict import Status
 from hookline.errors import HookFailed, HookTimeout
 from hookline.events import Notification, PreToolUse
@@ -36,6 +37,12 @@ def set_of(*calls: Callable[..., Any], timeout: float = 20, grace: float = 0.02,
     for call in calls:
         hooks.on(PreToolUse, timeout=timeout)(call)
     return hooks
+
+
+def context_of(timeout: float, spent: float = 0.0) -> Context:
+    """Where a hook runs that began a while ago."""
+    hooks = set_of(print, timeout=timeout)
+    return Context(BASH, bind(hooks.hooks[0], hooks.engine), hooks.engine.clock() - spent)
 
 
 async def cancelled_while_running(hooks: Hooks, started: asyncio.Event, event: Any = BASH) -> asyncio.Task[Verdict]:
@@ -472,7 +479,7 @@ async def test_a_hook_that_waits_in_a_bare_callback_fails_too() -> None:
         suspended = start(waits())
         assert isinstance(suspended, Suspended)
         try:
-            drive(suspended, Limits(1, 1, Cancelled())).__await__().send(None)
+            drive(suspended, context_of(1)).__await__().send(None)
         except StopIteration as done:
             problems.append(done.value.error)
 
@@ -494,7 +501,7 @@ async def test_closing_the_one_who_waits_closes_the_hook() -> None:
             closed.append(True)
 
     suspended = start(waits())
-    driver = drive(suspended, Limits(20, 1, Cancelled())).__await__()
+    driver = drive(suspended, context_of(20)).__await__()
     driver.send(None)
     driver.close()
 
@@ -509,7 +516,7 @@ async def test_the_limit_that_was_stated_is_the_one_told() -> None:
 
     suspended = start(waits())
 
-    late = await drive(suspended, Limits(0.01, 1, Cancelled(), stated=5.0))
+    late = await drive(suspended, context_of(5, spent=4.99))
 
     assert isinstance(late.error, HookTimeout)
     assert "within 5 s" in str(late.error)

@@ -11,8 +11,8 @@ steps it, as `await` would, and says `SILENT` or what was `EarlyAnswer`; those t
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextvars import Context
 from math import inf
 from types import BuiltinMethodType, coroutine
 from typing import Any, Protocol, cast
@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from hookline.core.engine.context import Cancelled
+from hookline.core.engine.context import Context
 from hookline.errors import HookCancelled, HookFailed, HookTimeout
 
 _MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
@@ -42,7 +42,7 @@ class Alarm:
     def __init__(self) -> None:
         self._due: dict[TimerEntry, float] = {}
         self._rings = inf
-        self._context = Context()  # the timer outlives the hook that had it set, whose own context must not
+        self._context = contextvars.Context()  # the timer outlives the hook that had it set, whose own context must not
 
     def set(self, entry: TimerEntry, when: float) -> None:
         """Tell `entry` at `when`, in the loop's time; what was set for it before no longer counts."""
@@ -168,16 +168,7 @@ def _step(suspended: Suspended, resume: Callable[[Any], Any], value: Any) -> Any
     return None if said is SILENT else said.take()
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How long a hook may still take, how long it may clean up once told to stop, and the limit people were told."""
-
-    seconds: float
-    grace: float
-    cancelled: Cancelled
-    stated: float | None = None
-
-
-class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, limits)`
+class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await drive(suspended, ctx)`
     """Go on with a suspended coroutine until it answers, or to `RaisedError`: what it raised, or that its time is up.
 
     Only a cancellation from outside is raised here. Who cancelled is told by counting requests: those from before do
@@ -185,10 +176,10 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
     them. Any that are left came from outside.
     """
 
-    def __init__(self, suspended: Suspended, limits: Limits) -> None:
-        self._suspended = suspended
+    def __init__(self, suspended: Suspended, ctx: Context) -> None:
+        self._suspended, self._ctx = suspended, ctx
         self._steps: Generator[Any, Any, None] = suspended.stepper.__self__  # type: ignore[assignment]
-        self._limits, self._limit = limits, limits.stated or limits.seconds
+        self._limit = ctx.deadline - (ctx.started or 0.0)  # as people were told, whatever of it is left
         self._expired = 0
         self._hurried = False
 
@@ -200,7 +191,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
             why = "has to wait for something, which only works in an asyncio task; fire from within one"
             return RaisedError(HookFailed(why))
         suspended, self._task, self._loop, self._before = self._suspended, task, task.get_loop(), task.cancelling()
-        self._due = self._loop.time() + self._limits.seconds
+        self._due = self._loop.time() + max(self._ctx.deadline - self._ctx.scope.clock(), 0.0)
         self._alarm = alarm_of(self._loop)
         self._alarm.set(self, self._due)
         step: Any = suspended
@@ -221,7 +212,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
                     self._hurry()
         finally:
             self._alarm.clear(self)
-            self._limits.cancelled.presumed = None
+            self._ctx.cancelled.presumed = None
             outside = self._cancelled_from_outside()
             for _ in range(min(self._expired, self._task.cancelling() - self._before)):
                 self._task.uncancel()
@@ -236,7 +227,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         error = answer.error if isinstance(answer, RaisedError) else None
         cancelled = isinstance(error, asyncio.CancelledError)
         if outside or (cancelled and self._before and not self._expired):
-            self._limits.cancelled.set("cancelled")
+            self._ctx.cancelled.set("cancelled")
             raise error if error is not None and cancelled else asyncio.CancelledError from error
         if self._expired:
             return _because(HookTimeout(f"gave no reply within {self._limit:g} s"), error)
@@ -250,16 +241,16 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
 
     def expire(self) -> None:
         """Its time, or its time to clean up, is over."""
-        self._limits.cancelled.set("cancelled" if self._cancelled_from_outside() else "timeout")
+        self._ctx.cancelled.set("cancelled" if self._cancelled_from_outside() else "timeout")
         self._expired += 1
-        self._alarm.set(self, self._loop.time() + self._limits.grace)
+        self._alarm.set(self, self._loop.time() + self._ctx.scope.grace)
         self._task.cancel()
 
     def _thrown(self, error: BaseException) -> Any:
         if error.args == (UNWANTED,):  # the caller of `fire` said so: it is clear whose cancellation this is
-            self._limits.cancelled.set("cancelled")
+            self._ctx.cancelled.set("cancelled")
         elif isinstance(error, asyncio.CancelledError):
-            self._limits.cancelled.presumed = self._cancelled_from_outside
+            self._ctx.cancelled.presumed = self._cancelled_from_outside
         if self._expired > _MOST_CANCELS and isinstance(error, asyncio.CancelledError):  # it will not stop
             try:
                 self._steps.close()
@@ -274,7 +265,7 @@ class drive(Awaitable[Any]):  # noqa: N801 - reads as the verb it is: `await dri
         if hurried is self._hurried or self._expired:
             return
         self._hurried = hurried
-        soon = self._loop.time() + self._limits.grace
+        soon = self._loop.time() + self._ctx.scope.grace
         self._alarm.set(self, min(self._due, soon) if hurried else self._due)
 
 

@@ -25,8 +25,8 @@ from hookline.core.engine.composition import (
     parse_answer,
     unenforced_outcome,
 )
-from hookline.core.engine.context import Context, HookScope, RunnerPool, bind
-from hookline.core.engine.coroutine_driver import Limits, RaisedError, Suspended, blocked_loop, drive, start
+from hookline.core.engine.context import Binding, Context, HookScope, RunnerPool, bind
+from hookline.core.engine.coroutine_driver import RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
 from hookline.core.engine.select import HookIndex, Registry, applies_to, select
 from hookline.core.engine.verdict import Outcome, RunnerResult, Status, Verdict, ended_by, outcome_of
@@ -233,7 +233,7 @@ class Dispatcher:
         else:
             step = started[1]
         if isinstance(step, Suspended):
-            step = await drive(step, limits(ctx))
+            step = await drive(step, ctx)
         elif started is None and not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:
             raise blocked_loop(self.scope.clock() - (ctx.started or 0.0), ctx.timeout)
         return _unwrapped(step)
@@ -250,29 +250,17 @@ class Dispatcher:
 
     async def _late_outcome(self, ctx: Context, spec: EventSpec, reply: Reply | None) -> Outcome:
         late = msgspec.structs.replace(ctx, started=self.scope.clock(), fire_deadline=None)
+        if reply is not None:  # what `background(work)` left to do
+            seconds, work = reply.background_timeout or ctx.timeout, _as_coroutine(reply.later)
+            late.binding = Binding(ctx.hook, self.scope, seconds, lambda event: work)
         try:
-            if reply is None:
-                answer = await self._answer(late)
-            else:  # what `background(work)` left to do
-                step = start(_as_coroutine(reply.later))
-                if isinstance(step, Suspended):
-                    seconds = reply.background_timeout or late.timeout
-                    step = await drive(step, Limits(seconds, self.scope.grace, late.cancelled))
-                answer = _unwrapped(step)
-            result = parse_answer(answer, spec)
+            result = parse_answer(await self._answer(late), spec)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
             cancelled = isinstance(error, asyncio.CancelledError)
             lenient = msgspec.structs.replace(ctx.hook, on_failure="continue")
             failed = HookCancelled("was cancelled in the background") if cancelled else error
             return failure_outcome(lenient, ctx.event, spec, failed, self._ms(late))
         return _replied(late, result, self._ms(late))
-
-
-def limits(ctx: Context) -> Limits:
-    """How long a hook that has to wait may still take."""
-    due, scope = ctx.deadline, ctx.binding.scope
-    seconds, stated = max(due - scope.clock(), 0.0), due - (ctx.started or due)
-    return Limits(seconds, scope.grace, ctx.cancelled, stated)
 
 
 def _unwrapped(step: Any) -> Any:

@@ -25,7 +25,7 @@ from hookline.core.engine.coroutine_driver import (
     new_stepper,
     start,
 )
-from hookline.core.engine.dispatch import Dispatcher, EventRun, limits
+from hookline.core.engine.dispatch import Dispatcher, EventRun
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
 from hookline.core.hooks.hook import Hook
@@ -140,7 +140,7 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
         except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
             answer = RaisedError(error)
         if waits and answer.__class__ is Suspended:
-            answer = await drive(answer, limits(ctx or Context(event, binding, started)))
+            answer = await drive(answer, ctx or Context(event, binding, started))
         if (answered := clock()) - started <= limit:
             reply = NOTHING if answer is None else parse(answer)
             if reply is not None:
@@ -170,7 +170,7 @@ def _all(bindings: list[Binding], chosen: tuple[Hook, ...], clock: Clock, parse:
             except BaseException as error:  # noqa: BLE001 - an outcome, or raised again, by the dispatcher
                 answer = RaisedError(error)
             if waits and answer.__class__ is Suspended:
-                answer = await drive(answer, limits(ctx or Context(event, binding, now)))
+                answer = await drive(answer, ctx or Context(event, binding, now))
             before, now = now, clock()
             answered.append(now)
             in_time = now - before <= limit
