@@ -83,10 +83,8 @@ class Group(msgspec.Struct, frozen=True):
 def _group_exists(leader: int) -> bool:
     try:
         os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

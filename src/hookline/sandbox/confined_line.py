@@ -35,10 +35,6 @@ BIND_TCP, CONNECT_TCP, TCP_SINCE = 1, 2, 4
 SCOPED_SINCE = 6
 """The version from which signals and abstract sockets stay inside."""
 
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
-           "/dev/shm", "/dev/dri")  # fmt: skip
-"""What programs write to as a matter of course; none of it is anybody's file."""
-
 _OWN = (sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """This interpreter and Hookline: the supervisor, which has the same rules, reads modules as it needs them."""
 
@@ -58,7 +54,7 @@ class PathRights:
         fields = [handled, tcp, scopes][: 3 if version >= SCOPED_SINCE else 2 if version >= TCP_SINCE else 1]
         known = struct.pack(f"{len(fields)}Q", *fields)  # what a kernel does not know is left out
         self._ruleset = kernel.call("landlock_create_ruleset", known, len(known), 0)
-        for path in DEVICES:
+        for path in places.DEVICES:
             self._allow(path, self._writes | self._reads)
 
     def allow_writing(self, paths: Iterable[str]) -> None:

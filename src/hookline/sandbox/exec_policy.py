@@ -299,7 +299,7 @@ _GIT_SECONDS = 5
 
 def _forces(cwd: str, words: list[str], variables: list[str]) -> bool:
     """Whether a `git … push …` is forced by the configuration that it will read; also where that cannot be told."""
-    if "push" not in words or not any(os.path.exists(path) for path in _GIT):
+    if not any(os.path.exists(path) for path in _GIT):
         return False
     options = _git_places(words[: words.index("push")], dict(pair.split("=", 1) for pair in variables if "=" in pair))
     found = _git_says([*options, "config", "-z", "--get-regexp", r"^remote\..*\.(push|mirror)$"], cwd, variables)

@@ -16,13 +16,13 @@ from contextlib import suppress
 from hookline.sandbox import kernel
 from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import WritablePlaces
-from hookline.sandbox.places import entries_in
+from hookline.sandbox.places import DEVICES, WritableDirs, entries_in
 from hookline.sandbox.policy import Policy
 from hookline.sandbox.syscalls import AT_FDCWD, IPC_CHANGES, READ_ONLY_SEGMENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Self, TypeVar
 
     Result = TypeVar("Result")
@@ -329,17 +329,16 @@ class JudgedLine:
     """
 
     def __init__(
-        self, policy: Policy, places: WritablePlaces | None, reporter: Reporter, *,
-        roots: tuple[str, ...] = (), hidden: tuple[str, ...] = (),
-        view: dict[str, tuple[str, bytes]] | None = None,
-    ) -> None:  # fmt: skip
+        self, policy: Policy, room: WritableDirs, hidden: Iterable[str], view: dict[str, tuple[str, bytes]] | None
+    ) -> None:
+        granted = room.granted
         self.policy: Policy = policy
-        self.places: WritablePlaces | None = places
+        self.places: WritablePlaces | None = None if granted is None else WritablePlaces([*granted, *DEVICES])
         self.others: OutsideResources = OutsideResources()
-        self.reporter: Reporter = reporter
-        self.saw: Callable[[str, str], None] = reporter.saw
-        self.roots: tuple[str, ...] = roots
-        self.hidden: tuple[str, ...] = hidden
+        self.reporter: Reporter = Reporter(policy)
+        self.saw: Callable[[str, str], None] = self.reporter.saw
+        self.roots: tuple[str, ...] = tuple(room.projects or ())
+        self.hidden: tuple[str, ...] = tuple(hidden)
         self.secrets: dict[tuple[int, int], int] = {}
         """The files that are hidden, by what they are, with when they were made: numbers are used again."""
         self.view: dict[str, tuple[str, bytes]] | None = view

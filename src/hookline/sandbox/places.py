@@ -37,6 +37,9 @@ _HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUN
 _MOVING = (*_VARIABLES, *_HOMES)
 _MOVING_BYTES = tuple(map(os.fsencode, _MOVING))
 _known: dict[tuple[str | bytes | None, ...], dict[str, str]] = {}
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+           "/dev/shm", "/dev/dri")  # fmt: skip
+"""What programs write to as a matter of course; none of it is anybody's file."""
 SHARED = ("/tmp", "/var/tmp")
 """Folders that all programs put something into: a line has a temporary folder of its own."""
 _NAMING = ("PATH", "HOME", "PWD", "DIR", "ROOT", "PREFIX", "_ENV", "_CONFIG")

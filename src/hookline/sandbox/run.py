@@ -16,7 +16,7 @@ import time
 
 from hookline.core import template
 from hookline.sandbox import kernel, signals
-from hookline.sandbox.confined_line import DEVICES, FAILED, LIMITED, CommandProcess, ConfinedLine, candidates, say
+from hookline.sandbox.confined_line import FAILED, LIMITED, CommandProcess, ConfinedLine, candidates, say
 from hookline.sandbox.places import WritableDirs
 from hookline.sandbox.policy import Policy
 
@@ -140,17 +140,13 @@ class _Watch:
     """The supervisor's loop: notifications, the command's end, the launcher's end."""
 
     def __init__(self, line: ConfinedLine, status: int, life: int, egress: Egress | None) -> None:
-        from hookline.sandbox.judged_line import JudgedLine, Reporter
-        from hookline.sandbox.path_access import WritablePlaces
+        from hookline.sandbox.judged_line import JudgedLine
         from hookline.sandbox.supervisor import Supervisor
 
         self._owner, self._status, self._life, self._command = line.owner, status, life, 0
-        self._caller = Reporter(line.policy)
-        granted = line.room.granted
-        places = None if granted is None else WritablePlaces([*granted, *DEVICES])
-        roots, hidden = tuple(line.room.projects or ()), tuple(line.hidden.inside)
-        judged = JudgedLine(line.policy, places, self._caller, roots=roots, hidden=hidden, view=line.view)
-        self._supervisor, self._later = Supervisor(judged, egress), line.later
+        judged = JudgedLine(line.policy, line.room, line.hidden.inside, line.view)
+        self._caller, self._later = judged.reporter, line.later
+        self._supervisor = Supervisor(judged, egress)
         self._limits: UsageLimits | None = None
         self._running, self._settled, self._egress = True, False, egress
 

@@ -27,10 +27,8 @@ class WarmLine:
 
     def exit_code(self) -> int | None:
         """Wait for the line to end; 137 if it was killed, None if no process was left to tell."""
-        try:
-            told = os.read(self.status, 4)
-        finally:
-            os.close(self.status)
+        with open(self.status, "rb", 0) as status:
+            told = status.read(4)
         return int.from_bytes(told, "little") if told else None
 
 
@@ -48,16 +46,13 @@ class WarmStarter:
         """Start a command; `files` are its descriptors, by the numbers it will have. OSError if it cannot be."""
         if [*files][:3] != [0, 1, 2] or max(files) >= _MOST:
             raise ValueError(f"the descriptors of a line are 0, 1, 2 and numbers below {_MOST}")
-        order = os.memfd_create("line")
-        try:
+        with open(os.memfd_create("line"), "wb", 0) as order:
             words = [*policy.arguments(), "--", *command]
-            os.write(order, marshal.dumps((cwd, words, dict(env), list(files))))
+            order.write(marshal.dumps((cwd, words, dict(env), list(files))))
             for _ in range(_TRIES):
-                line = self._start([order, *files.values()])
+                line = self._start([order.fileno(), *files.values()])
                 if line is not None:
                     return line
-        finally:
-            os.close(order)
         raise ConnectionError("the line was not started")
 
     def _start(self, descriptors: list[int]) -> WarmLine | None:

@@ -17,8 +17,7 @@ from contextlib import suppress
 from hookline.core import template
 from hookline.sandbox import confined_line, kernel, main, run, signals, supervisor, syscalls
 from hookline.sandbox.confined_line import SCOPED_SINCE
-from hookline.sandbox.judged_line import JudgedLine, Refusal, Reporter, Syscall
-from hookline.sandbox.path_access import WritablePlaces
+from hookline.sandbox.judged_line import JudgedLine, Refusal, Syscall
 from hookline.sandbox.places import HiddenPlaces, WritableDirs, hidden_places
 from hookline.sandbox.policy import Policy
 
@@ -219,7 +218,7 @@ def _rehearse(before: confined_line.ConfinedLine | None = None) -> None:
         main.understand([*policy.arguments(), "--", "true"])
         hidden_places(policy, dict(os.environ))
         _ = before and WritableDirs.make(policy)  # which leaves a folder
-    line = JudgedLine(_USUAL, WritablePlaces(["/"]), Reporter(_USUAL))
+    line = JudgedLine(_USUAL, WritableDirs([], "/", "/", []), (), None)
     judge = supervisor.Supervisor(line)
     judge.look_around()
     path = kernel.buffer(b"/bin/true\0")

@@ -35,12 +35,10 @@ class Log:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         with contextlib.suppress(OSError):
             fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                os.write(fd, f"{stamp} {line}\n".encode(errors="backslashreplace"))
+            with open(fd, "wb", 0) as file:
+                file.write(f"{stamp} {line}\n".encode(errors="backslashreplace"))
                 if os.fstat(fd).st_size > LARGEST_LOG:
                     os.replace(self.path, f"{self.path}.1")
-            finally:
-                os.close(fd)
 
 
 class Route:
