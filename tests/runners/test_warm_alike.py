@@ -94,7 +94,7 @@ def asks(process: psutil.Process) -> bool:
 
 def what_counts(finished: ProcessResult) -> tuple[object, ...]:
     texts = (re.sub(rb"0x[0-9a-f]+", b"0x", text) for text in (finished.stdout, finished.stderr))
-    return finished.exit_code, finished.signal, *texts, finished.ended
+    return finished.exit_code, finished.signal, *texts, finished.truncated
 
 
 def check(runner: asyncio.Runner, warm: WarmPython, spec: ProcessSpec) -> ProcessResult:

@@ -1,8 +1,8 @@
 """Run one program to its end: bounded, watched, and never left behind.
 
 `start_process` starts a program in a process group of its own, feeds it and reads what it prints; `finish` waits for
-it. On a timeout, a cancellation or too much output everything the program started is ended, TERM first, then KILL
-(`tree` says who that is). A program that ended well may leave a daemon behind, as long as the daemon has let go of
+it. On a cancellation or too much output everything the program started is ended, TERM first, then KILL (`tree` says who
+that is). A program that ended well may leave a daemon behind, as long as the daemon has let go of
 stdout and stderr: a process that still holds them a second later is taken for a left-over and ended too.
 """
 
@@ -28,25 +28,20 @@ READ_SIZE = 65_536
 READS = 4  # pieces that are read from one program before others get their turn
 
 Stream = Literal["stdout", "stderr"]
-Ended = Literal["exit", "timeout", "cancelled", "overflow"]
 OnOutput = Callable[[Stream, bytes], None]
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended: by itself (`exit_code` or `signal`), or because we ended it (`ended`)."""
+    """How a program ended: by itself (`exit_code` or `signal`), or because it printed too much (`truncated`)."""
 
     exit_code: int | None
     signal: int | None
     stdout: bytes
     stderr: bytes
-    ended: Ended = "exit"
+    truncated: bool = False
     held: bool = False  # some process kept stdout or stderr open after the program had ended; it was ended too
     warm: bool = False
     pid: int = 0
-
-    @property
-    def truncated(self) -> bool:
-        return self.ended == "overflow"
 
 
 Launch = Callable[[ProcessSpec], Awaitable[Child]]
@@ -205,10 +200,8 @@ class Process:
         self.group = group
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self.stdin: ProgramInput = ProgramInput(child.stdin, self.loop)
-        self.printed: ProgramOutput = ProgramOutput(
-            child, limit, on_output, self._look_around, lambda: self._stop("overflow")
-        )
-        self.ended: Ended = "exit"
+        self.printed: ProgramOutput = ProgramOutput(child, limit, on_output, self._look_around, self.stop)
+        self.truncated: bool = False
         self.held: bool = False
         self.lasting = lasting
         self.detached: bool = False
@@ -219,39 +212,24 @@ class Process:
             self.loop.call_soon(child.look)
         self.timers: list[asyncio.TimerHandle] = [self.loop.call_later(SHORT, self._attend)]
 
-    async def finish(
-        self,
-        timeout: float | None = None,  # noqa: ASYNC109 - a timeout has a result of its own: what was printed, how it ended
-        cancelled: Awaitable[object] | None = None,
-    ) -> ProcessResult | None:
+    async def finish(self) -> ProcessResult | None:
         """Wait for the end and say how it was; None if `detach` was called: then `finish` is to be awaited again.
 
-        `timeout` counts from now. Cancelling the task, or `cancelled` becoming done, ends the program and all it
-        started before this returns.
+        Cancelling the task ends the program and all it started before this returns.
         """
-        if timeout is not None:
-            self.timers.append(self.loop.call_later(timeout, self._stop, "timeout"))
-        watcher = asyncio.ensure_future(cancelled) if cancelled is not None else None
-        if watcher is not None:
-            watcher.add_done_callback(lambda _: self._stop("cancelled"))
         try:
             await self.over
-            if self.ended != "exit" or self.held:
+            if self.truncated or self.held:
                 await self._end()
         except asyncio.CancelledError:
-            self.ended = "cancelled"
             await self._end_whatever_happens()
             self._close()
             raise
         except GeneratorExit:  # closed from outside, where nothing can be awaited any more
-            self.ended = "cancelled"
             ending = self.loop.create_task(self._end())
             ending.add_done_callback(lambda _: self._close())
             _keep(ending)
             raise
-        finally:
-            if watcher is not None:
-                watcher.cancel()
         if self.detached:
             self._go_on()
             return None
@@ -301,9 +279,10 @@ class Process:
         if not self.printed.open and self.child.exit.done() and not self.over.done():
             self.over.set_result(None)
 
-    def _stop(self, why: Ended) -> None:
+    def stop(self) -> None:
+        """End it and all it has started: it has printed too much."""
         if not self.over.done():
-            self.ended = why
+            self.truncated = True
             self.over.set_result(None)
 
     async def _end(self) -> None:
@@ -340,7 +319,7 @@ def _result(process: Process) -> ProcessResult:
         signal=-code if code is not None and killed else None,
         stdout=bytes(process.printed.kept[child.stdout]),
         stderr=bytes(process.printed.kept[child.stderr]) + child.last_words,
-        ended=process.ended,
+        truncated=process.truncated,
         held=process.held,
         warm=child.warm,
         pid=child.pid,
