@@ -375,7 +375,7 @@ async def main():
     for _ in range(2):
         spec = ProcessSpec(argv=(sys.executable, sys.argv[1]), env=dict(os.environ))
         process = await start_process(spec, launch=pool.launch)
-        ended = await process.finish(60)
+        ended = await process.finish()
         await pool.warmed()
     await pool.aclose()
     print(ended.warm, ended.exit_code, ended.stderr.decode())
