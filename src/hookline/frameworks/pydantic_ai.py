@@ -18,7 +18,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturn, UserPromptPart
 from pydantic_graph import End
 
-_FAILURES = (exceptions.ModelRetry, exceptions.ToolFailed, exceptions.ToolRetryError, exceptions.ToolFailedError)
+_NOT_MADE = (exceptions.CallDeferred, exceptions.ApprovalRequired, exceptions.SkipToolExecution)
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -86,8 +86,12 @@ class HooklineCapability(AbstractCapability[Any]):
         try:
             with steps.inside(self._run):
                 return await handler(given)
-        except (*_FAILURES, ValidationError) as error:
-            await _tell_failed(self._judged, use_id, error)
+        except _NOT_MADE:
+            raise
+        except Exception as error:
+            call = self._judged.get(use_id)
+            if call is not None:
+                await call.raised(error)
             raise
         finally:
             self._judged.pop(use_id, None)
@@ -113,10 +117,6 @@ class HooklineCapability(AbstractCapability[Any]):
             own = said.output if said.replaces else own
             self._run.notes += said.notes
         return replace(result, return_value=own) if isinstance(result, ToolReturn) else own
-
-    async def on_tool_execute_error(self, ctx: Any, *, call: ToolCallPart, error: Exception, **more: Any) -> Any:
-        await _tell_failed(self._judged, call.tool_call_id, error)
-        raise error
 
     async def wrap_output_process(self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any) -> Any:
         if not output_context.has_function:
@@ -147,17 +147,6 @@ class HooklineCapability(AbstractCapability[Any]):
         said = await judged.succeeded(output)
         self._run.notes += said.notes
         return said.output if said.replaces else output
-
-    async def on_output_process_error(self, ctx: Any, *, output_context: Any, error: Exception, **more: Any) -> Any:
-        await _tell_failed(self._judged, _output_id(output_context), error)
-        raise error
-
-
-async def _tell_failed(judged: dict[str, ToolCall], use_id: str, error: Exception) -> None:
-    """Tell hooks of a tool that failed, once."""
-    call = judged.pop(use_id, None)
-    if call is not None:
-        await call.raised(error)
 
 
 def _output_id(context: Any) -> str:

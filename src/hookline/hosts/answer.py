@@ -101,15 +101,11 @@ def refusal(problem: BaseException, event: Event | type[Event] | None) -> str:
     if isinstance(problem, HooklineError):
         told = str(problem)
     elif isinstance(problem, SystemExit):
-        told = f"a hook ended the program (exit code {exit_code(problem)})"
+        code = 0 if problem.code is None else problem.code if isinstance(problem.code, int) else 1
+        told = f"a hook ended the program (exit code {code})"
     else:
         told = f"{type(problem).__name__}: {problem}"
     return f"hooks could not be asked: {told}{f'; {event.event_name} fails closed' if event is not None else ''}"
-
-
-def exit_code(ended: SystemExit) -> Any:
-    """The code a `SystemExit` would have ended the program with."""
-    return 0 if ended.code is None else ended.code if isinstance(ended.code, int) else 1
 
 
 # -- a host with a row: its payload in, its answer out -----------------------------------------------------------------

@@ -185,23 +185,24 @@ def _write_decision(reply: Reply, name: str, body: dict[str, Any], specific: dic
         if reply.reasons:
             specific[REASON] = reply.reason
     elif spec.decides == "request":
-        specific[CHOICE] = _choice(reply)
+        specific[CHOICE] = choice(reply)
     else:
         body["decision"] = "approve" if decision is Decision.ALLOW else "block"
         if reply.reasons:
             body["reason"] = reply.reason
 
 
-def _choice(reply: Reply) -> dict[str, Any]:
+def choice(reply: Reply) -> dict[str, Any]:
+    """A reply's answer to the question whether a tool may run; what does not allow it denies it."""
     more = reply.specific or _NOTHING_MORE
-    choice: dict[str, Any]
+    made: dict[str, Any]
     if reply.decision is Decision.ALLOW:
         permissions = list(more.updated_permissions) or None
-        choice = {"behavior": "allow", "updatedInput": reply.input, "updatedPermissions": permissions}
+        made = {"behavior": "allow", "updatedInput": reply.input, "updatedPermissions": permissions}
     else:
         message = reply.reason if reply.reasons else None
-        choice = {"behavior": "deny", "message": message, "interrupt": more.interrupt or None}
-    return {word: value for word, value in choice.items() if value is not None}
+        made = {"behavior": "deny", "message": message, "interrupt": more.interrupt or None}
+    return {word: value for word, value in made.items() if value is not None}
 
 
 def _write_specific(reply: Reply, name: str, body: dict[str, Any], specific: dict[str, Any]) -> None:

@@ -146,30 +146,28 @@ class Bridged:
         self._server = getattr(server, "_mcp_server", None) or getattr(server, "_lowlevel_server", server)
         self._waiting: dict[Any, asyncio.Future[dict[str, Any]]] = {}
         self._session: asyncio.Task[None] | None = None
-        self._send: Any = None
-        self._started: asyncio.Event | None = None
+        self._opened: asyncio.Future[Any] | None = None  # where messages for it go
 
     async def handle(self, message: dict[str, Any]) -> dict[str, Any] | None:
         from mcp.shared.message import SessionMessage
 
-        if self._started is None:
-            self._started = asyncio.Event()
-            self._session = asyncio.get_running_loop().create_task(self._run(self._started))
+        if self._opened is None:
+            self._opened = asyncio.get_running_loop().create_future()
+            self._session = asyncio.get_running_loop().create_task(self._run(self._opened))
             self._session.add_done_callback(self._over)
-        await self._started.wait()
-        number = message.get("id")
+        sink, number = await asyncio.shield(self._opened), message.get("id")
         if number is None or "method" not in message:
-            await self._send.send(SessionMessage(_parsed(message)))
+            await sink.send(SessionMessage(_parsed(message)))
             return None
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            await self._send.send(SessionMessage(_parsed(message)))
+            await sink.send(SessionMessage(_parsed(message)))
             return await future
         finally:
             self._waiting.pop(number, None)
 
-    async def _run(self, started: asyncio.Event) -> None:
+    async def _run(self, opened: asyncio.Future[Any]) -> None:
         from mcp.shared.memory import create_client_server_memory_streams
 
         streams: Any = create_client_server_memory_streams()
@@ -177,8 +175,8 @@ class Bridged:
             options = self._server.create_initialization_options()
             serving = asyncio.get_running_loop().create_task(self._server.run(*theirs, options))
             try:
-                receive, self._send = ours
-                started.set()
+                receive, sink = ours
+                opened.set_result(sink)
                 async for answer in receive:
                     body = answer.message.model_dump(by_alias=True, mode="json", exclude_none=True)
                     future = self._waiting.get(body.get("id"))

@@ -62,10 +62,6 @@ class _Subtype(Struct):
     subtype: str
 
 
-_loose = msgspec.json.Decoder(_Loose).decode
-_subtype = msgspec.json.Decoder(_Subtype).decode
-
-
 class Connection:
     """One end of a conversation: `role` is who we are, `also` names further subtypes we serve ourselves."""
 
@@ -151,7 +147,7 @@ class Connection:
         text = line.decode("utf-8", "replace").encode()
         broken = None if text == line else BadLine("not_utf8", "a line is not UTF-8", line)
         try:
-            loose = _loose(text)
+            loose = msgspec.json.decode(text, type=_Loose)
         except msgspec.ValidationError:
             raise broken or BadLine("not_a_message", "a line is not a message of the protocol", line) from None
         except _UNREADABLE as problem:
@@ -165,7 +161,7 @@ class Connection:
     def _read_odd_request(self, loose: _Loose, line: bytes, broken: BadLine | None) -> wire.Received:
         """A request that is served besides, or is refused: whoever asked is told, instead of left waiting."""
         try:
-            subtype = _subtype(loose.request).subtype
+            subtype = msgspec.json.decode(loose.request, type=_Subtype).subtype
         except _UNREADABLE:
             subtype = ""
         if not isinstance(loose.request_id, str):

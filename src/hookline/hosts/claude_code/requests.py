@@ -213,14 +213,9 @@ def permission(decided: Permission, request: CanUseTool) -> dict[str, Any]:
         decided = Reply(decision=Decision.ALLOW if decided else Decision.DENY)
     reply = decided or NOTHING
     if reply.decision is Decision.ALLOW or (reply.decision is Decision.PASS and reply.input is not None):
-        judged = request.input if reply.input is None else reply.input
-        allowed: dict[str, Any] = {"behavior": "allow", "updatedInput": judged}
-        if reply.specific is not None and reply.specific.updated_permissions:
-            allowed["updatedPermissions"] = list(reply.specific.updated_permissions)
-        return allowed
-    interrupt = reply.stop or (reply.specific is not None and reply.specific.interrupt)
-    denied = {"behavior": "deny", "message": reply.reason or reply.stop_reason or "the host denied it"}
-    return {**denied, "interrupt": True} if interrupt else denied
+        return {"updatedInput": request.input, **claude.choice(msgspec.structs.replace(reply, decision=Decision.ALLOW))}
+    stops = {"interrupt": True} if reply.stop else {}
+    return {**claude.choice(reply), **stops, "message": reply.reason or reply.stop_reason or "the host denied it"}
 
 
 # -- what PermissionRequest hooks say to a tool call, for a host that is asked about the same call --------------------

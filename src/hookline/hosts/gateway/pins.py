@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.files import locked, write_atomically
+from hookline.core.files import locked, private_folder, write_atomically
 from hookline.core.wire.json_text import read_as
 from hookline.display import lines, one_line
 from hookline.errors import ConfigError
@@ -102,8 +102,7 @@ class PinFile:
 
     def lock(self) -> Any:
         """Hold off other processes that would change the pins."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return locked(self.folder / f".{self.server}.lock")
+        return locked(private_folder(self.folder) / f".{self.server}.lock")
 
 
 class Pins:
@@ -177,7 +176,7 @@ class Pins:
         return digest(self._seen[name]) if name in self._seen else ""
 
     def refuse(self, name: str) -> None:
-        self._file.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._file.folder)
         self._file.record("ToolRefused", [name], self._stored)
 
 

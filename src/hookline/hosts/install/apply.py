@@ -160,7 +160,7 @@ def _backup(record: InstallRecord, change: FileChange) -> str | None:
     """Keep what the file was without us, under a name that the same contents get again."""
     if change.before is None:
         return None
-    folder = private_folder(_folder() / "backups")
+    folder = private_folder(state_folder() / "installs" / "backups")
     path = folder / f"{record.host}-{record.scope}-{_print(change.before)[:12]}-{change.path.name}"
     if not path.exists():
         write_atomically(path, change.before)
@@ -284,13 +284,9 @@ def _print(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _folder() -> Path:
-    return state_folder() / "installs"
-
-
 def _record_path(host: str, scope: str, project: str) -> Path:
     where = f"-{_print(os.fsencode(project))[:12]}" if project else ""
-    return _folder() / f"{host}-{scope}{where}.json"
+    return state_folder() / "installs" / f"{host}-{scope}{where}.json"
 
 
 def installation(host: str, scope: Scope, project: Path) -> tuple[int, int] | None:
