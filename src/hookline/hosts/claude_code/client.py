@@ -51,21 +51,12 @@ class ClaudeClient:
     """
 
     def __init__(
-        self,
-        *,
-        hooks: HookSet | None = None,
-        can_use_tool: CanUse | None = None,
-        mcp_servers: Mapping[str, Any] | None = None,
-        cli: Command | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        env: Mapping[str, str] | None = None,
-        transport: Transport | None = None,
-        initialize_timeout: float = ANSWER_WITHIN,
-        line_limit: int = LINE_LIMIT,
-        linger: float = LINGER,
-        options: Options | None = None,
-        **more: Any,
-    ) -> None:
+        self, *, hooks: HookSet | None = None, can_use_tool: CanUse | None = None,
+        mcp_servers: Mapping[str, Any] | None = None, cli: Command | None = None,
+        cwd: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None,
+        transport: Transport | None = None, initialize_timeout: float = ANSWER_WITHIN, line_limit: int = LINE_LIMIT,
+        linger: float = LINGER, options: Options | None = None, **more: Any,
+    ) -> None:  # fmt: skip
         self.info: dict[str, Any] = {}
         self._hooks = hooks
         servers = {name: (one, in_process(one)) for name, one in (mcp_servers or {}).items()}

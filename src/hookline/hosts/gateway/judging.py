@@ -197,40 +197,6 @@ class OpenQuestion(msgspec.Struct):
     is_used: bool = False
 
 
-class PersonalApprovals:
-    """The questions of one gateway, by the state that the client sends back with an answer."""
-
-    def __init__(self) -> None:
-        self._asked: dict[str, OpenQuestion] = {}
-
-    def resume(self, params: dict[str, Any]) -> tuple[OpenQuestion | None, Any, dict[str, Any]]:
-        """Our question in a call that comes back, the answer to it, and the call as the server should see it."""
-        asked = self._asked.get(str(params.get("requestState")))
-        if asked is None:  # it is the server's own state, or forged
-            return None, None, params
-        answers = dict(params.get("inputResponses") or {})
-        answer = answers.pop(_KEY, None)
-        rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
-        if asked.server is not None:
-            rest["requestState"] = asked.server
-        return asked, answer, {**rest, "inputResponses": answers} if answers else rest
-
-    def is_approved(self, asked: OpenQuestion | None, answer: Any, call: str) -> bool | None:
-        """Whether a person approved this call; `None` if no one was asked."""
-        if asked is None:
-            return None
-        fits = not asked.is_used and asked.call == call and asked.until > time.time()
-        asked.is_used = True
-        return fits and (asked.approved or says_yes(answer))
-
-    def ask(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
-        """A state that fits this call, once, for so long; those that were out of date an hour ago are forgotten."""
-        now, state = time.time(), os.urandom(16).hex()
-        self._asked = {key: one for key, one in self._asked.items() if one.until > now - 3600}
-        self._asked[state] = OpenQuestion(call, now + seconds, server, approved)
-        return state
-
-
 def question(tool: str, arguments: Mapping[str, Any], why: str) -> dict[str, Any]:
     """What the person is shown: what would run, and why it is asked about."""
     call = one_line(f"{tool} {msgspec.json.encode(arguments).decode()}", _MOST_SHOWN)
@@ -243,6 +209,15 @@ def says_yes(answer: Any) -> bool:
     """Whether an elicitation was answered with a clear yes."""
     content = answer.get("content") if isinstance(answer, dict) and answer.get("action") == "accept" else None
     return isinstance(content, dict) and content.get("approve") is True
+
+
+def _is_approved(asked: OpenQuestion | None, answer: Any, call: str) -> bool | None:
+    """Whether a person approved this call; `None` if no one was asked."""
+    if asked is None:
+        return None
+    fits = not asked.is_used and asked.call == call and asked.until > time.time()
+    asked.is_used = True
+    return fits and (asked.approved or says_yes(answer))
 
 
 def can_ask(params: Mapping[str, Any], declared: Mapping[str, Any]) -> bool:
@@ -287,9 +262,28 @@ class CallJudge:
         elicit: Callable[[dict[str, Any], float], Awaitable[Message]], host: HostNotes | None,
     ) -> None:  # fmt: skip
         self._judge, self._pins, self._questions, self._elicit, self._host = judge, pins, questions, elicit, host
-        self._approvals = PersonalApprovals()
+        self._asked: dict[str, OpenQuestion] = {}  # by the state that the client sends back with an answer
         self.tasks: dict[Any, ServerCall] = {}  # the calls whose result a task will have, by its id
         self.declared: dict[str, Any] = {}
+
+    def _resume(self, params: dict[str, Any]) -> tuple[OpenQuestion | None, Any, dict[str, Any]]:
+        """Our question in a call that comes back, the answer to it, and the call as the server should see it."""
+        asked = self._asked.get(str(params.get("requestState")))
+        if asked is None:  # it is the server's own state, or forged
+            return None, None, params
+        answers = dict(params.get("inputResponses") or {})
+        answer = answers.pop(_KEY, None)
+        rest = {key: value for key, value in params.items() if key not in ("requestState", "inputResponses")}
+        if asked.server is not None:
+            rest["requestState"] = asked.server
+        return asked, answer, {**rest, "inputResponses": answers} if answers else rest
+
+    def _state_for(self, call: str, seconds: float, server: Any, *, approved: bool = False) -> str:
+        """A state that fits this call, once, for so long; those that were out of date an hour ago are forgotten."""
+        now, state = time.time(), os.urandom(16).hex()
+        self._asked = {key: one for key, one in self._asked.items() if one.until > now - 3600}
+        self._asked[state] = OpenQuestion(call, now + seconds, server, approved)
+        return state
 
     def _about(self, call: ServerCall, given: dict[str, Any]) -> dict[str, Any]:
         """What events say of a call; a record says besides which definition of the tool it was."""
@@ -302,7 +296,7 @@ class CallJudge:
         if (problem := self._pins.problem(call.tool)) is not None:
             self._pins.refuse(call.tool)
             return f"`{call.tool}` was denied: {problem}"
-        state, said, call.params = self._approvals.resume(call.params)
+        state, said, call.params = self._resume(call.params)
         if (objection := await self._questions.judge_answers(call.params)) is not None:
             return f"`{call.tool}` was denied: {objection}"
         host, event = self._host, self._about(call, call.arguments)
@@ -316,7 +310,7 @@ class CallJudge:
                 return f"`{call.tool}` was denied: a hook's rewrite does not fit the tool: {'; '.join(problems)}"
         call.notes = reply.context
         if reply.decision is Decision.ASK:
-            approved = self._approvals.is_approved(state, said, call.identity)
+            approved = _is_approved(state, said, call.identity)
             outcome = await self._ask(call, {**event, "tool_input": call.judged}, reply, approved=approved)
             if outcome is not None:
                 return outcome
@@ -342,7 +336,7 @@ class CallJudge:
                 return None if said.decision is Decision.ALLOW else f"`{call.tool}` was not approved: {said.reason}"
             asked = question(event["tool_name"], call.judged, why)
             if wire.is_stateless(call.params):
-                state = self._approvals.ask(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
+                state = self._state_for(call.identity, self._judge.ask_seconds, call.params.get("requestState"))
                 request = {_KEY: {"method": _ELICIT, "params": {"mode": "form", **asked}}}
                 return {"resultType": "input_required", "inputRequests": request, "requestState": state}
             approved = says_yes((await self._elicit(asked, self._judge.ask_seconds)).get("result"))
@@ -356,7 +350,7 @@ class CallJudge:
         if objection is not None:
             return wire.refused(id, params, objection, is_call=call is not None, code=wire.INVALID_REQUEST)
         if call and call.approved:
-            state = self._approvals.ask(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
+            state = self._state_for(call.identity, _SERVER_SECONDS, value.get("requestState"), approved=True)
             value = {**value, "requestState": state}
         return wire.result(id, value)
 
