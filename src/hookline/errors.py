@@ -19,13 +19,13 @@ class HooklineError(Exception):
         return block(super().__str__())
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """`; did you mean `PreToolUse`?` for a near miss, else the empty string."""
     from difflib import get_close_matches
 
     lowered = {name.lower(): name for name in known}
     plain = word.lower().replace("_", "").replace("-", "")
-    near = [lowered[name] for name in get_close_matches(plain, lowered, n=3, cutoff=0.6)]
+    near = [lowered[name] for name in get_close_matches(plain, lowered, n=3, cutoff=cutoff)]
     return f"; did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
 
 

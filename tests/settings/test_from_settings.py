@@ -140,16 +140,14 @@ async def test_a_skills_hooks_may_be_added_and_are_refused_alike(world: World) -
 
 
 async def test_a_host_may_look_for_edits_itself(world: World) -> None:
-    """Without `watch` an edit takes effect with `refresh`, which says which files changed."""
-    file = world.write("home/.claude/settings.json", run(DENY % "one"))
+    """Without `watch` an edit takes effect with `refresh`."""
+    world.write("home/.claude/settings.json", run(DENY % "one"))
 
     async with hooks(world, watch=False) as made:
         world.write("home/.claude/settings.json", run(DENY % "two"))
         assert made.settings is not None
         before = (await made.fire(BASH)).reason
-        change = made.settings.refresh()
-        assert change is not None
-        assert [(source.kind, source.path) for source in change.sources] == [("user", str(file))]
+        made.settings.refresh()
         after = (await made.fire(BASH)).reason
 
     assert (before, after) == ("one", "two")

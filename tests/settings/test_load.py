@@ -224,7 +224,7 @@ def test_one_file_disables_all_hooks_but_the_administrators(world: World, where:
 
     loaded = world.load(plugin_dirs=[world.base / "plug"])
 
-    assert (commands(loaded), loaded.switches.disabled) == (["m"], True)
+    assert (commands(loaded), loaded.switches.others) == (["m"], False)
 
 
 def test_the_strongest_file_decides_on_disable_all_hooks(world: World) -> None:

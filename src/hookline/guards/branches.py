@@ -285,12 +285,8 @@ def _by_default(config: GitConfig, remote: str, current: str | None) -> tuple[st
     if configured := tuple(config.all(f"remote.{remote}.push")):
         return configured
     default = (config.get("push.default") or "simple").lower()
-    if default == "matching":
-        return (":",)
-    if default in ("upstream", "tracking"):
-        upstream = config.get(f"branch.{current}.merge")
-        return (f"HEAD:{upstream}",) if upstream else ("HEAD",)
-    return () if default == "nothing" else ("HEAD",)
+    upstream = config.get(f"branch.{current}.merge") if default in ("upstream", "tracking") else None
+    return {"matching": (":",), "nothing": ()}.get(default, (f"HEAD:{upstream}" if upstream else "HEAD",))
 
 
 def _mapped(specs: Sequence[str], config: GitConfig, remote: str) -> Iterator[str]:

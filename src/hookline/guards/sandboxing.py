@@ -170,14 +170,11 @@ def unwrapped(command: str) -> tuple[Policy, str] | None:
         return None
     if command.startswith(_FOLLOW[0]) and command.endswith(_FOLLOW[1]):
         command = command[len(_FOLLOW[0]) : -len(_FOLLOW[1])]
-    for words in (launcher(), launcher(warm=False)):
-        start = shell_command(words) + " "
-        if command.startswith(start):
-            break
-    else:
+    starts = (words for words in (launcher(), launcher(warm=False)) if command.startswith(f"{shell_command(words)} "))
+    if (words := next(starts, None)) is None:
         return None
     try:
-        policy, inner = parse([*_words(command[len(start) :])])
+        policy, inner = parse([*_words(command[len(shell_command(words)) :])])
     except (ValueError, UsageError):
         return None
     known = inner[:2] == ["bash", "-c"] and len(inner) == 3

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
@@ -55,6 +55,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 is_dir, is_file = os.path.isdir, os.path.isfile  # what may not be looked at is neither; `Path.is_dir` would raise
+
+
+def file_state(path: str, *, of_link: bool = False) -> tuple[int, ...] | None:
+    """What every edit changes (no program can set `ctime`); with `of_link`, what tells another one in its place."""
+    try:
+        it = os.lstat(path) if of_link else os.stat(path)  # noqa: PTH116 - before every event and at every run
+    except (OSError, ValueError):
+        return None
+    state = it.st_dev, it.st_ino, it.st_mode, it.st_mtime_ns, it.st_ctime_ns
+    return state if of_link else (*state, it.st_size)
 
 
 def expanded(name: str | Path) -> str:
@@ -185,14 +195,6 @@ def shown(value: Any, most: int = 60) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError):
         text = type(value).__name__
     return f"`{one_line(text, most)}`"
-
-
-def is_misspelling(word: str, known: Iterable[str]) -> bool:
-    """Whether a word is so near a known one that it can hardly mean anything else: `timout`, `on_failure`."""
-    from difflib import get_close_matches
-
-    plain = word.lower().replace("_", "").replace("-", "")
-    return bool(get_close_matches(plain, [name.lower() for name in known], n=1, cutoff=0.8))
 
 
 # People write headers by hand, and Claude Code reads them leniently: `description: Use this: when asked` and

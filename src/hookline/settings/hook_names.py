@@ -52,10 +52,8 @@ def _of_command(command: str) -> str:
 
 def _of_words(part: SimpleCommand) -> str:
     """The name that a simple command gives, or nothing if it says little or is known only when it runs."""
-    at = 0
-    while at < len(part.words) and (part.words[at].startswith("-") or _base(part.words[at]) in _STARTERS):
-        at += 1
-    if at >= len(part.words):
+    told = (at for at, word in enumerate(part.words) if not word.startswith("-") and _base(word) not in _STARTERS)
+    if (at := next(told, None)) is None:
         return ""
     word, base = part.words[at], _base(part.words[at])
     if (at in part.unknown and "/" not in word) or not re.fullmatch(r"[\w.@:+-]+", base) or base in names("aside"):

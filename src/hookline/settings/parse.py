@@ -19,7 +19,7 @@ from hookline.core.placeholders import fill
 from hookline.errors import ConditionError, MatcherError, did_you_mean
 from hookline.events import Stop, SubagentStop, spec_of
 from hookline.events.catalog import CATALOG, EventSpec
-from hookline.settings.files import Problem, Severity, is_misspelling, shown
+from hookline.settings.files import Problem, Severity, shown
 from hookline.settings.hook_names import short_name
 from hookline.settings.sources import SettingsSource
 
@@ -280,7 +280,7 @@ class _Reader:
     def _unknown(self, at: str, raw: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in raw:
             if key not in known and key not in _REMARKS and not _is_comment(key):
-                severity: Severity = "error" if is_misspelling(key, known) else "warning"
+                severity: Severity = "error" if did_you_mean(key, known, cutoff=_MISSPELT) else "warning"
                 self.say(f"{at}.{key}", f"unknown key `{key}` is ignored{did_you_mean(key, known)}", severity)
 
     def _matcher(self, entry: _Entry) -> Matcher:
@@ -344,6 +344,7 @@ def _filled(text: str, source: SettingsSource) -> str:
 
 _ACTION_FIELDS = {"async": "asynchronous", "allowedEnvVars": "allowed_env"}  # keys that actions call otherwise
 
+_MISSPELT = 0.8  # so near a known key that it can hardly mean anything else: `timout`, `on_failure`
 _REMARKS = frozenset({"description", "comment", "id", "note", "notes"})  # written for people: not noted as ignored
 
 _EFFECT = {

@@ -52,18 +52,15 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switches(msgspec.Struct, frozen=True, kw_only=True):
-    """Which hooks may run at all, and what http hooks may reach."""
+    """Whether the administrator's hooks and all others may run at all, and what http hooks may reach."""
 
-    disabled: bool = False
-    managed_only: bool = False
-    managed_disabled: bool = False
+    managed: bool = True
+    others: bool = True
     http: HttpRules = HttpRules()
 
     def allows(self, source: SettingsSource) -> bool:
         """Whether hooks of `source` run. An administrator's hooks are switched off by administrators alone."""
-        if source.kind == "managed":
-            return not self.managed_disabled
-        return not (self.disabled or self.managed_only)
+        return self.managed if source.kind == "managed" else self.others
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +85,7 @@ def by_strength(files: Iterable[File]) -> list[File]:
 
 def read_switches(files: Sequence[File], problems: list[Problem]) -> Switches:
     """The switches of all files together; the strongest file that sets `disableAllHooks` decides (FACTS.md §9)."""
-    disabled, managed_only, managed_disabled = False, False, False
+    managed, others, managed_only = True, True, False
     for one in by_strength(files):
         said = {key: one.raw.get(key) for key in ("disableAllHooks", "allowManagedHooksOnly")}
         for key, value in said.items():
@@ -96,16 +93,15 @@ def read_switches(files: Sequence[File], problems: list[Problem]) -> Switches:
                 message = f"expected true or false, got {shown(value)}; write `true`; it is ignored"
                 problems.append(one.problem(key, message))
         off, alone = said["disableAllHooks"], said["allowManagedHooksOnly"] is True
-        managed = one.source.kind == "managed"
+        by_administrator = one.source.kind == "managed"
         if isinstance(off, bool):
-            disabled = off
-            managed_disabled = off if managed else managed_disabled
-        managed_only = managed_only or (alone and managed)
-        if alone and not managed:
+            managed, others = not off if by_administrator else managed, not off
+        managed_only = managed_only or (alone and by_administrator)
+        if alone and not by_administrator:
             message = "counts in managed settings alone; it is ignored here"
             problems.append(one.problem("allowManagedHooksOnly", message, "warning"))
     http = HttpRules(_list(files, "allowedHttpHookUrls", problems), _list(files, "httpHookAllowedEnvVars", problems))
-    return Switches(disabled=disabled, managed_only=managed_only, managed_disabled=managed_disabled, http=http)
+    return Switches(managed=managed, others=others and not managed_only, http=http)
 
 
 def _list(files: Iterable[File], key: str, problems: list[Problem]) -> tuple[str, ...] | None:

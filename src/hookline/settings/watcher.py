@@ -15,29 +15,24 @@ import msgspec
 from hookline.core.engine import Engine
 from hookline.core.hooks.hook import Function, Hook
 from hookline.errors import HookFailed
-from hookline.settings.files import Problem
+from hookline.settings.files import Problem, file_state
 from hookline.settings.hook_names import with_free_names
 from hookline.settings.load import LoadedSettings, merge_files
-from hookline.settings.policy import File
-from hookline.settings.sources import SettingsSource
 from hookline.settings.trust.scripts import ExecutedFiles
 from hookline.settings.trust.store import Policy, Status, Trust, ensure, untrusted, with_current_seal
 
-Signature = tuple[tuple[int, ...] | None, ...]
 _FRESH = 0.1  # seconds in which a second edit may leave the time stamp as it was: the text is read again
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
     """What an edit led to: a new set of hooks, or the last good one, and `problems` say why.
 
-    `sources` are the files that say something else than before; `refused` has the hooks (by `source`) whose script is
-    no longer what was trusted, and that script.
+    `refused` has the hooks (by `source`) whose script is no longer what was trusted, and that script.
     """
 
     loaded: LoadedSettings
     hooks: tuple[Hook, ...]
     problems: tuple[Problem, ...] = ()
-    sources: tuple[SettingsSource, ...] = ()
     refused: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -57,7 +52,6 @@ class Reloader:
         status = self._status(self.loaded)
         self._named = _named(status)
         self._content = _content(self.loaded, status, ())
-        self._files = self.loaded.files
         self._look(status, self.loaded)
 
     def refresh(self) -> SettingsChange | None:
@@ -66,14 +60,12 @@ class Reloader:
             return None
         read = self._read()
         fresh, broken = self._restored(read)
-        self._trust = Trust.load(self._trust.path)
+        self._trust = Trust(self._trust.path)
         status = self._status(fresh)
         before, self._content = self._content, _content(fresh, status, broken)
         change = None if before == self._content else self._judged(fresh, status, broken)
         if change is not None:
-            change = msgspec.structs.replace(change, sources=_differing(self._files, read.files))
             self.loaded = change.loaded
-        self._files = read.files
         self._look(status, read)
         return change
 
@@ -104,24 +96,16 @@ class Reloader:
         self._watching = tuple(dict.fromkeys((*self.loaded.watched, *read.watched, *scripts, str(self._trust.path))))
         self._signature = signature(self._watching)
         now = time.time()
-        self._settled = not any(one is not None and abs(now - max(one[:2]) / 1e9) < _FRESH for one in self._signature)
+        self._settled = not any(one is not None and abs(now - max(one[3:5]) / 1e9) < _FRESH for one in self._signature)
 
 
 def _as_before(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(Problem(p.where, f"{p.message}; the previous hooks stay in place", p.severity) for p in problems)
 
 
-def signature(paths: Iterable[str]) -> Signature:
+def signature(paths: Iterable[str]) -> tuple[tuple[int, ...] | None, ...]:
     """What changes when a file is edited, replaced, removed or comes into being."""
-    found: list[tuple[int, ...] | None] = []
-    for path in paths:
-        try:
-            it = os.stat(path)  # noqa: PTH116 - before every event: half the time of Path.stat
-        except (OSError, ValueError):
-            found.append(None)
-        else:
-            found.append((it.st_mtime_ns, it.st_ctime_ns, it.st_size, it.st_ino, it.st_mode))
-    return tuple(found)
+    return tuple(map(file_state, paths))
 
 
 def _refused(loaded: LoadedSettings, status: Status, named: Mapping[str, ExecutedFiles]) -> dict[str, str]:
@@ -143,16 +127,6 @@ def unless_refused(hook: Hook, refused: Mapping[str, str]) -> Hook:
         raise HookFailed(f"{problem}; run `hookline trust` to look and decide")
 
     return msgspec.structs.replace(hook, action=Function(refuse, is_async=True), on_failure="block", background=False)
-
-
-def _differing(before: Iterable[File], now: Iterable[File]) -> tuple[SettingsSource, ...]:
-    """The sources of files that came, went, or say something else."""
-    old, new = ({file.source.path: file for file in files} for files in (before, now))
-    return tuple(one.source for path, one in {**old, **new}.items() if _said(old.get(path)) != _said(new.get(path)))
-
-
-def _said(file: File | None) -> Any:
-    return file and file.found and (msgspec.json.encode(file.raw), file.problems)
 
 
 def _named(status: Status) -> dict[str, ExecutedFiles]:

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from hookline.guards.permissions import (
-    AppliedUpdates,
-    Mode,
-    apply,
-    read_rules,
-    removed_tools,
-    split_rules,
-    suggestions,
-)
+from hookline.guards.permissions import Mode, apply, read_rules, removed_tools, suggestions
+from hookline.guards.permissions.rules import AppliedUpdates, split_rules
 
 
 def test_flags_join_the_settings() -> None:

@@ -12,7 +12,7 @@ from hookline.core.hooks.condition import EDITING
 from hookline.core.shell import SimpleCommand, parse_line, writes
 from hookline.display import one_line
 from hookline.guards.detect import names_a_secret
-from hookline.guards.flow.store import FlowStore, Origin, ReadText
+from hookline.guards.flow.store import FlowRow, FlowStore, Origin
 from hookline.guards.flow.values import addresses, contains, flat, fold, hosts_in, key_of, sentence_at
 from hookline.guards.flow.words import CODE, asks_for, is_effect, tokens
 from hookline.guards.permissions.line_reads import reads_of
@@ -129,7 +129,7 @@ class CodeFlow:
         if flow.persists:
             yield from self._persist(flow.persists, told)
 
-    def _obeyed(self, line: str, flow: "LineFlow", told: ReadText | None, *, sends_away: bool) -> Iterator[FlowFinding]:
+    def _obeyed(self, line: str, flow: "LineFlow", told: FlowRow | None, *, sends_away: bool) -> Iterator[FlowFinding]:
         """A line that a text tells the agent to run, and code that comes from the network."""
         also_risky = flow.secret or sends_away or flow.persists
         prompt = self._store.prompt
@@ -186,7 +186,7 @@ class CodeFlow:
             if source and re.search(r"[-_.\d]", name) and not self._store.says(name):
                 yield _found("ask", "dependency", f"you did not name the dependency `{name}`", source, name)
 
-    def _persist(self, what: str, told: ReadText | None) -> Iterator[FlowFinding]:
+    def _persist(self, what: str, told: FlowRow | None) -> Iterator[FlowFinding]:
         stem = what.strip("/. ").split("/")[-1].lower()
         words = [stem, *(word for word in re.split(r"[._ -]+|config", stem) if len(word) >= 5)]
         prompt, stems = self._store.folded_prompt, CODE["stems"].get(stem, re.escape(stem))
@@ -224,7 +224,7 @@ def _has_secret(store: FlowStore, text: str) -> bool:
     return any(form in text for secret in store.secrets for form in _spellings(secret))
 
 
-def _told(store: FlowStore, line: str) -> ReadText | None:
+def _told(store: FlowStore, line: str) -> FlowRow | None:
     """The text that has this command, or a part of it, word by word."""
     for part in dict.fromkeys([line, *re.split(r"&&|;|\|\||\n", line)]):
         wanted = _squeezed(part)
@@ -257,7 +257,7 @@ def _spellings(secret: str) -> set[str]:
     return {one for one in found if len(one) >= _LEAST_SECRET}
 
 
-def _found(level: Level, rule: str, why: str, told: ReadText | None = None, about: str = "") -> FlowFinding:
+def _found(level: Level, rule: str, why: str, told: FlowRow | None = None, about: str = "") -> FlowFinding:
     """A finding with the sentence that told the agent so, if one did: where it speaks of this."""
     found, words = FlowFinding(level, rule, why, (f"{rule}:{why}",)), fold(about)
     if told is None:

@@ -12,7 +12,7 @@ from hookline.display import one_line
 from hookline.guards.flow import values, words
 from hookline.guards.flow.coding import CodeFlow, FlowFinding, Level
 from hookline.guards.flow.config import FlowConfig, Role, is_address_argument, is_postal
-from hookline.guards.flow.store import FlowRow, FlowStore, ReadText, call_hash
+from hookline.guards.flow.store import FlowRow, FlowStore, call_hash
 from hookline.guards.flow.values import addresses, fold, key_of, kind_of
 
 Doubt = Literal["", "third", "delegated", "text", "unknown"]
@@ -148,7 +148,7 @@ class FlowJudge:
             return ""
         return "delegated" if delegated else "text"
 
-    def _is_meant(self, text: ReadText, place: CallArgument) -> bool:
+    def _is_meant(self, text: FlowRow, place: CallArgument) -> bool:
         """Whether the user left this detail to a text: a word or a street, or the only address of its kind there."""
         kind, left = kind_of(place.value), words.leaves_to_document("details_in", self._store.prompt)
         is_word = kind == "name" and (is_postal(place.name) or not re.search(r"\d", place.value))
@@ -280,7 +280,7 @@ class FlowJudge:
         return next((_quoted(text, value) for text in self._store.seen(value)), ("", ""))
 
 
-def _quoted(text: ReadText, value: str) -> tuple[str, str]:
+def _quoted(text: FlowRow, value: str) -> tuple[str, str]:
     """A text's source and the sentence in which a value stands."""
     others = (fold(one.text) for one in addresses(text.text) if key_of(one.text) == key_of(value))
     for spelling in (fold(value), *others):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,7 +36,7 @@ class Voucher(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FlowRow(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
-    """One line of a store."""
+    """One line of a store; a text that was read is `direct` when the user named it, `delegated` if that leads to it."""
 
     kind: Literal["begin", "lost", "prompt", "called", "result", "judged"]
     time: float = 0.0
@@ -57,18 +57,7 @@ class FlowRow(msgspec.Struct, omit_defaults=True, tag_field="t", tag=False):
     level: str = ""
     rule: str = ""
     values: list[tuple[str, str, str, str]] = []
-
-
-class ReadText(NamedTuple):
-    """A free text that was read: `direct` when the user named it, `delegated` when what the user named leads to it."""
-
-    source: str
-    text: str
-    folded: str
-    origin: Origin
-    direct: bool
-    delegated: bool
-    found: frozenset[str]
+    folded: str = ""  # of a text that is looked through; not kept
 
 
 _rows = msgspec.json.Decoder(FlowRow)
@@ -83,7 +72,7 @@ class FlowStore:
         self.prompt: str = ""
         self.folded_prompt: str = ""
         self.vouchers: dict[str, tuple[Voucher, str]] = {}
-        self.texts: list[ReadText] = []
+        self.texts: list[FlowRow] = []
         self.approved: set[str] = set()
         self.secrets: set[str] = set()
         self.secret_read: str = ""
@@ -94,7 +83,7 @@ class FlowStore:
         self.judged: list[FlowRow] = []
         self.tools: dict[str, set[str]] = {}
         self._asked: dict[str, list[str]] = {}
-        self._seen: dict[str, list[ReadText]] = {}
+        self._seen: dict[str, list[FlowRow]] = {}
         self._size = 0
         self._at = 0
         self._identity: tuple[int, int] | None = None
@@ -177,13 +166,13 @@ class FlowStore:
             self.secret_read = row.source
         self._seen.clear()
         if row.text:
+            row.folded = row.text.casefold()
             self._size += len(row.text)
-            self.texts.append(ReadText(row.source, row.text, row.text.casefold(), row.origin, row.direct, row.delegated,
-                                   frozenset(row.found)))  # fmt: skip
+            self.texts.append(row)
         while self._size > _MOST_TEXTS:
             self._size -= len(self.texts.pop(0).text)
 
-    def seen(self, value: str) -> list[ReadText]:
+    def seen(self, value: str) -> list[FlowRow]:
         key = key_of(value)
         if key not in self._seen:
             is_name, needle = kind_of(value) == "name", fold(value)
@@ -202,7 +191,7 @@ class FlowStore:
     def has_outside(self) -> bool:
         return any(text.origin in ("outside", "record") for text in self.texts)
 
-    def text_with(self, value: str, *, outside: bool = False) -> ReadText | None:
+    def text_with(self, value: str, *, outside: bool = False) -> FlowRow | None:
         """The first text (from outside) in which a value stands."""
         texts = (text for text in self.texts if not outside or text.origin != "inside")
         return next((text for text in texts if contains(text.folded, fold(value)) >= 0), None)

@@ -3,17 +3,9 @@
 from hookline.guards.permissions.decide import Permission, decide
 from hookline.guards.permissions.file_access import Mode, edits_only
 from hookline.guards.permissions.readonly_commands import reads_only
-from hookline.guards.permissions.rules import (
-    AppliedUpdates,
-    Rules,
-    apply,
-    read_rules,
-    removed_tools,
-    split_rules,
-    suggestions,
-)
+from hookline.guards.permissions.rules import Rules, apply, read_rules, removed_tools, suggestions
 
 __all__ = [
-    "AppliedUpdates", "Mode", "Permission", "Rules", "apply", "decide", "edits_only", "read_rules", "reads_only",
-    "removed_tools", "split_rules", "suggestions",
+    "Mode", "Permission", "Rules", "apply", "decide", "edits_only", "read_rules", "reads_only", "removed_tools",
+    "suggestions",
 ]  # fmt: skip

@@ -210,9 +210,10 @@ def edits_only(command: str, *, cwd: str, dirs: Sequence[str], home: str) -> boo
     return True
 
 
-def edits_file(path: str, folders: WorkingFolders) -> bool:
+def edits_file(path: str, folders: WorkingFolders, *, changes: bool = True) -> bool:
     """Whether a file may be edited unasked: inside, protected by no name, and not the same file as one elsewhere."""
-    return folders.hold(path) and not protected_file(path, folders) and not other_names(folders.path(path))
+    elsewhere = changes and other_names(folders.path(path))
+    return folders.hold(path) and not protected_file(path, folders) and not elsewhere
 
 
 def writes_protected(command: str, folders: WorkingFolders, names: frozenset[str] = PROTECTED) -> str | None:
@@ -273,8 +274,7 @@ def _edited(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) 
 
 def _editable(word: str, folders: WorkingFolders, *, changes: bool) -> str | None:
     """The path of a file that may be edited; None when it may not."""
-    fine = edits_file(word, folders) if changes else folders.hold(word) and not protected_file(word, folders)
-    return absolute(word, folders.cwd, folders.home) if fine else None
+    return absolute(word, folders.cwd, folders.home) if edits_file(word, folders, changes=changes) else None
 
 
 def _removes_much(part: SimpleCommand, taken: ParsedOptions, base: str, folders: WorkingFolders) -> bool:

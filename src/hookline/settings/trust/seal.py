@@ -23,13 +23,12 @@ from hookline.core.shell import parse_line
 from hookline.core.shell.programs.languages import language_of
 from hookline.core.shell.programs.table import SHELLS
 from hookline.errors import SealBroken
-from hookline.settings.files import LARGEST, read_bytes, read_script
+from hookline.settings.files import LARGEST, file_state, read_bytes, read_script
 from hookline.settings.sources import absolute_path
 from hookline.settings.trust.code_imports import Listing, is_python, is_shell
 from hookline.settings.trust.scripts import MARKS, files_run_by
 
-_Identity = tuple[int, ...] | None
-_known: dict[str, tuple[_Identity, str | None]] = {}
+_known: dict[str, tuple[tuple[int, ...] | None, str | None]] = {}
 _LOOK = "run `hookline trust` to look and decide"
 _SETTLED_NS = 2_000_000_000  # a file that was changed less than this ago is hashed again: the clock may not have ticked
 
@@ -49,11 +48,11 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self, action: Command | Cedar | Rego, cwd: str) -> Callable[[], None]:
         """Raise `SealBroken` unless everything is as it was trusted; what is returned does so again after the run."""
-        before = {path: _identity(path) for path, _ in self.files}
+        before = {path: file_state(path) for path, _ in self.files}
         starts = {os.path.dirname(path) for path in before}  # noqa: PTH120 - at every run
         starts |= set(map(os.path.realpath, starts))  # every folder and link on the way, as written and as resolved
         folders = {str(step) for start in starts for step in (Path(start), *Path(start).parents)}
-        trails = {folder: _identity(folder, of_link=True) for folder in folders}
+        trails = {folder: file_state(folder, of_link=True) for folder in folders}
         for path, sha256 in self.files:
             if _hash(path, before[path]) != sha256:
                 raise self._changed(path, "has changed since it was trusted")
@@ -67,7 +66,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
         def check_again() -> None:
             for path, identity in before.items():
-                if _identity(path) != identity:
+                if file_state(path) != identity:
                     raise self._changed(path, "was changed while it ran, so that its answer does not count")
             self._compare_trails(trails)
 
@@ -100,13 +99,13 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         given = (*words[:at], f"/proc/{os.getpid()}/fd/{kept.descriptor}", *words[at + 1 :])
         return (given if action.args is not None else (*BY_SHELL, *given)), kept
 
-    def _compare_trails(self, before: dict[str, _Identity]) -> None:
+    def _compare_trails(self, before: dict[str, tuple[int, ...] | None]) -> None:
         """A folder that was exchanged and put back: it was renamed, which its own times and its parent's tell.
 
         A name that is added to a folder changes the times of that folder alone. Above the project only what a rename
         alone does is looked at: folders there change for many reasons.
         """
-        now = {folder: _identity(folder, of_link=True) for folder in before}
+        now = {folder: file_state(folder, of_link=True) for folder in before}
         for folder in (folder for folder in before if before[folder] != now[folder]):
             was, at_last, parent = before[folder], now[folder], os.path.dirname(folder)  # noqa: PTH120 - at every run
             inside = any(folder != root and Path(folder).is_relative_to(root) for root in self.roots if root)
@@ -131,23 +130,14 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         return SealBroken(f"was not run: `{shown}` {why}; {_LOOK}")
 
 
-def _identity(path: str, *, of_link: bool = False) -> _Identity:
-    """What every edit changes (no program can set `ctime`); with `of_link`, what tells another one in its place."""
-    try:
-        it = os.lstat(path) if of_link else os.stat(path)  # noqa: PTH116 - at every run
-    except (OSError, ValueError):
-        return None
-    return it.st_dev, it.st_ino, it.st_mode if of_link else it.st_size, it.st_mtime_ns, it.st_ctime_ns
-
-
-def _hash(path: str, identity: _Identity) -> str | None:
+def _hash(path: str, identity: tuple[int, ...] | None) -> str | None:
     """The file's hash; one that was computed for the very same file is taken, unless that was edited a moment ago."""
     known = _known.get(path)
-    if known is not None and identity is not None and known[0] == identity:
+    if known is not None and known[0] == identity:
         return known[1]
     sha256 = script.sha256 if (script := read_script(path)) else None
-    settled = identity is not None and time.time_ns() - max(identity[3:]) > _SETTLED_NS
-    if settled and _identity(path) == identity:
+    settled = identity is not None and time.time_ns() - max(identity[3:5]) > _SETTLED_NS
+    if settled and file_state(path) == identity:
         _known[path] = (identity, sha256)
     return sha256
 
@@ -191,10 +181,8 @@ def _place_of_script(words: Sequence[str]) -> int | None:
     kind = "shell" if name in SHELLS else "python" if language_of(name) == "python" else ""
     if not kind:
         return 0 if "/" in words[0] else None
-    at = 1
-    while at < len(words) and _PLAIN_FLAGS[kind].fullmatch(words[at]):
-        at += 1
-    return at if at < len(words) and not words[at].startswith("-") else None
+    at = next((at for at, word in enumerate(words) if at and not _PLAIN_FLAGS[kind].fullmatch(word)), 0)
+    return at if at and not words[at].startswith("-") else None
 
 
 def _hashed(path: str, sha256: str) -> bytes:
@@ -225,9 +213,8 @@ class MemoryFile:
         import fcntl
 
         self.descriptor: int = os.memfd_create("hookline", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        left = memoryview(data)
-        while left:
-            left = left[os.write(self.descriptor, left) :]
+        with open(self.descriptor, "wb", closefd=False) as file:
+            file.write(data)
         os.fchmod(self.descriptor, 0o500)
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
