@@ -18,7 +18,6 @@ from hookline.agent.session import transcript as module
 from hookline.agent.session.transcript import (
     Transcript,
     find,
-    interrupted_results,
     latest,
     read_transcript,
     resume,
@@ -215,7 +214,7 @@ def test_calls_nobody_answered_are_known(tmp_path: Path) -> None:
     (use,) = unanswered(read_transcript(path)[0])
 
     assert use == ToolUse("t1", "Bash", {"command": "ls"})
-    assert unanswered((*read_transcript(path)[0], interrupted_results([use]))) == ()
+    assert unanswered((*read_transcript(path)[0], User((ToolOutput(use.id),)))) == ()
 
 
 def test_a_full_disk_is_told_and_nothing_before_is_lost(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ async def test_a_background_command_returns_at_once_and_tells_when_it_is_done(en
     result = await bash(env, "echo early; exit 4", run_in_background=True)
 
     name = result.response["backgroundTaskId"]
-    job = env.state.jobs.get(name)
+    job = env.state.jobs.all.get(name)
     assert job is not None
     assert f"with ID: {name}" in str(result.content)
     await until(lambda: bool(done))
@@ -236,7 +236,7 @@ async def test_a_background_command_returns_at_once_and_tells_when_it_is_done(en
 async def test_a_background_command_can_be_stopped(env: ToolEnv) -> None:
     """By its id, with everything it started; an unknown id is an error."""
     result = await bash(env, "echo $$; sleep 60; true", run_in_background=True)
-    job = env.state.jobs.get(result.response["backgroundTaskId"])
+    job = env.state.jobs.all.get(result.response["backgroundTaskId"])
     assert job is not None
     await until(lambda: job.output.read_text() != "")
     pid = int(job.output.read_text())
@@ -252,7 +252,7 @@ async def test_a_background_command_can_be_stopped(env: ToolEnv) -> None:
 async def test_the_end_of_the_session_ends_background_commands(env: ToolEnv) -> None:
     """Nothing outlives the session, and its output files go too."""
     result = await bash(env, "echo $$; sleep 60; true", run_in_background=True)
-    job = env.state.jobs.get(result.response["backgroundTaskId"])
+    job = env.state.jobs.all.get(result.response["backgroundTaskId"])
     assert job is not None
     await until(lambda: job.output.read_text() != "")
     pid = int(job.output.read_text())

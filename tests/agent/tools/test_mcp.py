@@ -90,7 +90,8 @@ async def test_a_server_that_cannot_be_reached_stops_no_other(contract: Path, en
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """`MCP_TIMEOUT` (ms) says when; its process is ended."""
-    servers = McpServers({"mute": script("import time", "time.sleep(60)")}, {"MCP_TIMEOUT": "300"})
+    monkeypatch.setenv("MCP_TIMEOUT", "300")
+    servers = McpServers({"mute": script("import time", "time.sleep(60)")})
     before = children()
 
     assert await servers.connect() == {}

@@ -52,7 +52,11 @@ def discover(
     home = config_folder(environ)
     found: list[Instructions] = []
     seen: set[str] = set()
-    for kind, path in _session_files(Path(cwd), home):
+    files = [("User", home / "CLAUDE.md"), *(("User", rule) for rule in _rules(home))]
+    for folder in (*reversed(Path(cwd).parents), Path(cwd)):
+        # the user's own folder may lie above the project: its files are the user's, whichever way they are found
+        files += [(kind, file) for kind, file in _folder_files(folder) if not file.is_relative_to(home)]
+    for kind, path in files:
         if kind in sources and _globs(path) is None:
             # what a file of a folder above the project takes in lies in that folder
             above = path.parent.parent if path.parent.name == ".claude" else path.parent
@@ -83,14 +87,6 @@ def nested(file_path: str, cwd: str, known: set[str]) -> list[Instructions]:
             about = Instructions(str(rule), "", "Project", "path_glob_match", trigger_file_path=file_path, globs=globs)
             found += _load(rule, about, known, root)
     return found
-
-
-def _session_files(cwd: Path, home: Path) -> Iterator[tuple[str, Path]]:
-    yield "User", home / "CLAUDE.md"
-    yield from (("User", rule) for rule in _rules(home))
-    for folder in (*reversed(cwd.parents), cwd):
-        # the user's own folder may lie above the project: its files are the user's, whichever way they are found
-        yield from ((kind, file) for kind, file in _folder_files(folder) if not file.is_relative_to(home))
 
 
 def _folder_files(folder: Path) -> Iterator[tuple[str, Path]]:

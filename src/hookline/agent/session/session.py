@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from hookline.agent.context.definitions import AgentDefinition, Skill
 from hookline.agent.hook_messages import TEXT_LIMIT, additional_context, hook_name, notification, wrapped
-from hookline.agent.messages import Assistant, Message, Reminder, Usage, User
+from hookline.agent.messages import Assistant, Message, Reminder, ToolOutput, Usage, User
 from hookline.agent.models import Model
 from hookline.agent.models.base import cost_of
-from hookline.agent.session.transcript import Transcript, interrupted_results, unanswered
+from hookline.agent.session.transcript import INTERRUPTED, Transcript, unanswered
 from hookline.agent.stream_json.output import StreamOutput
 from hookline.agent.tools import SessionState, Tool, ToolEnv, ToolHost, default_tools
 from hookline.agent.tools.delegate import StructuredOutput
@@ -321,9 +321,8 @@ class Conversation:
 
     def settle(self) -> None:
         """Answer calls that are open and will not be made any more: a model refuses a call without an answer."""
-        left = unanswered(self.messages)
-        if left:
-            self.add(interrupted_results(left))
+        if left := unanswered(self.messages):
+            self.add(User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in left), synthetic=True))
 
     def remind(self, *texts: str) -> None:
         """Tell the model something with the next request, once."""

@@ -178,11 +178,6 @@ def deferred(path: Path) -> set[str]:
     return {str(entry.get("toolUseID")) for entry in _entries(path) if entry.get("subtype") == "tool_deferred"}
 
 
-def interrupted_results(uses: Iterable[ToolUse]) -> User:
-    """The answer to calls that will not be done, so that the model can be asked again."""
-    return User(tuple(ToolOutput(use.id, INTERRUPTED, is_error=True) for use in uses), synthetic=True)
-
-
 def read_transcript(path: Path) -> tuple[tuple[Message, ...], str | None]:
     """Messages since the last compaction, and the last line's uuid; lines that make no sense are left out."""
     messages: list[Message] = []

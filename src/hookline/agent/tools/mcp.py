@@ -65,11 +65,9 @@ def tool_name(server: str, tool: str) -> str:
 class McpServers:
     """All the session's servers."""
 
-    def __init__(self, configs: Mapping[str, ServerConfig], environ: Mapping[str, str] = os.environ) -> None:
-        made = {name: McpServer(name, config, environ) for name, config in configs.items()}
-        self.servers: dict[str, McpServer] = made
+    def __init__(self, configs: Mapping[str, ServerConfig]) -> None:
+        self.servers: dict[str, McpServer] = {name: McpServer(name, config) for name, config in configs.items()}
         self.failures: dict[str, McpError] = {}
-        self._environ = environ
 
     async def connect(self) -> "dict[str, McpTool]":
         """Connect to all at once that need no host; the tools of those that answered, by name."""
@@ -79,7 +77,7 @@ class McpServers:
         """Connect to the servers that live in the host: those the configuration says, and `more` that it names."""
         wanted = [name for name, one in self.servers.items() if one.config.type == IN_HOST]
         wanted += [name for name in more if name not in self.servers]
-        made = {name: McpServer(name, ServerConfig(type=IN_HOST), self._environ, ask) for name in wanted}
+        made = {name: McpServer(name, ServerConfig(type=IN_HOST), ask) for name in wanted}
         self.servers |= made
         return await self._connect(made)
 
@@ -97,7 +95,7 @@ class McpServers:
 
     def statuses(self) -> list[dict[str, str]]:
         """Each server and whether it is connected, as the init message lists them."""
-        states = {name: "connected" if one.connected else "pending" for name, one in self.servers.items()}
+        states = {name: "connected" if one.client else "pending" for name, one in self.servers.items()}
         states |= dict.fromkeys(self.failures, "failed")
         return [{"name": name, "status": state} for name, state in states.items()]
 
@@ -108,52 +106,45 @@ class McpServers:
 class McpServer:
     """One server and the connection to it."""
 
-    def __init__(
-        self, name: str, config: ServerConfig, environ: Mapping[str, str] = os.environ, ask: AskHost | None = None
-    ) -> None:
+    def __init__(self, name: str, config: ServerConfig, ask: AskHost | None = None) -> None:
         self.name = name
         self.config = config
-        self._environ, self._ask = environ, ask
+        self._ask = ask
         self.env: ToolEnv | None = None  # of the call under way: who to ask when the server elicits
-        self._client: Any = None
+        self.client: Any = None  # while there is a connection
         self._holder: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
-
-    @property
-    def connected(self) -> bool:
-        return self._client is not None
 
     async def connect(self) -> "list[McpTool]":
         """Start or reach the server and list its tools; raises `McpError`."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._holder = asyncio.create_task(self._hold(ready), name=f"mcp server {self.name}")
-        seconds = float(self._environ.get("MCP_TIMEOUT") or CONNECT_SECONDS * 1000) / 1000
+        seconds = float(os.environ.get("MCP_TIMEOUT") or CONNECT_SECONDS * 1000) / 1000
         try:
             async with asyncio.timeout(seconds):
                 await ready
                 tools: list[McpTool] = []
                 page = None
                 while page is None or page.next_cursor:
-                    page = await self._client.list_tools(cursor=page and page.next_cursor)
+                    page = await self.client.list_tools(cursor=page and page.next_cursor)
                     tools += [McpTool(self, _wire(tool)) for tool in page.tools]
                 return tools
-        except TimeoutError as problem:
+        except BaseException as problem:
             await self.aclose()
+            if not isinstance(problem, TimeoutError):
+                raise
             what = f"gave no answer within {seconds:g} s; set `MCP_TIMEOUT` (ms) to wait longer"
             raise McpError(self.name, what) from problem
-        except BaseException:
-            await self.aclose()
-            raise
 
     async def call(self, tool: str, arguments: dict[str, Any], env: ToolEnv) -> ToolResult:
         """Call one of its tools; what goes wrong is a result the model can read."""
-        if self._client is None:
+        if self.client is None:
             return failure(f"MCP server {self.name} is not connected")
         self.env = env
-        seconds = float(self._environ.get("MCP_TOOL_TIMEOUT") or CALL_SECONDS * 1000) / 1000
+        seconds = float(os.environ.get("MCP_TOOL_TIMEOUT") or CALL_SECONDS * 1000) / 1000
         try:
             async with asyncio.timeout(seconds):
-                result = await self._client.call_tool(tool, arguments)
+                result = await self.client.call_tool(tool, arguments)
         except TimeoutError:
             return failure(f"MCP tool {tool} gave no answer within {seconds:g} s")
         except Exception as problem:  # noqa: BLE001 - whatever the SDK raises, the call failed and the model must hear of it
@@ -163,7 +154,7 @@ class McpServer:
     async def aclose(self) -> None:
         self._leave.set()
         if self._holder is not None:
-            if self._client is None:  # still trying to connect: it would not notice
+            if self.client is None:  # still trying to connect: it would not notice
                 self._holder.cancel()
             await asyncio.wait({self._holder})
             self._holder = None
@@ -173,7 +164,7 @@ class McpServer:
         with tempfile.TemporaryFile("w+", errors="replace") as errors:
             try:
                 async with self._open(errors) as client:
-                    self._client = client
+                    self.client = client
                     if not ready.done():
                         ready.set_result(None)
                     await self._leave.wait()
@@ -181,7 +172,7 @@ class McpServer:
                 if not ready.done():
                     ready.set_exception(McpError(self.name, _why(problem, errors)))
             finally:
-                self._client = None
+                self.client = None
 
     def _open(self, errors: IO[str]) -> contextlib.AbstractAsyncContextManager[Any]:
         with extra("MCP servers", "agent"):
@@ -210,7 +201,7 @@ class McpServer:
         if not config.command:
             what = 'expected a `command` or a `url`; write `{"command": "…"}` or `{"type": "http", "url": "…"}`'
             raise McpError(self.name, what)
-        variables = {**self._environ, **config.env}
+        variables = {**os.environ, **config.env}
         parameters = StdioServerParameters(command=config.command, args=config.args, env=variables, cwd=config.cwd)
         return stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
 

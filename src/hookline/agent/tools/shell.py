@@ -207,7 +207,7 @@ class Jobs:
     def __init__(self) -> None:
         self.on_done: Callable[[Job], None] | None = None
         self.starter: WarmStarter = WarmStarter()
-        self._jobs: dict[str, Job] = {}
+        self.all: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._strays: list[Shell] = []
         self._folder: Path | None = None
@@ -218,21 +218,18 @@ class Jobs:
         job = Job(name, shell.command, self._folder / f"{name}.output", description, shell=shell)
         with job.output.open("wb") as sink:
             shell.start(stdout=sink.fileno())
-        self._jobs[name] = job
+        self.all[name] = job
         watcher = asyncio.create_task(self._watch(job, shell), name=f"job {name}")
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return job
 
-    def get(self, id: str) -> Job | None:
-        return self._jobs.get(id)
-
     def running(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.status == "running"]
+        return [job for job in self.all.values() if job.status == "running"]
 
     async def stop(self, id: str) -> Job | None:
         """End a job with everything it started; None when there is none of that id."""
-        job = self._jobs.get(id)
+        job = self.all.get(id)
         if job and job.status == "running" and job.shell:
             job.status = "killed"
             await job.shell.end()
