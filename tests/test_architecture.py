@@ -396,7 +396,7 @@ def test_a_kept_rule_is_no_violation(module: str, source: str) -> None:
 MAY_LIST_EVENTS = {
     "frameworks.agent_hooks": "the interception points of AGENT-HOOKS, each with the event it is here",
     "hosts": "a host's own names for events, and what it does on each, are facts of that host",
-    "agent.stream_json.remote_hooks": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
+    "agent.stream_json.host_session": "where the Claude CLI takes a host's silence for a no: a quirk of that protocol",
     "cli.commands.demo.play": "the demo's words for the three events of its own story",
     "records.telemetry": "the events before and after one tool call, and the kind of error that each end of one means",
     "records.replay.reader": "the events that a replay fires again: a log keeps all that is judged of these",

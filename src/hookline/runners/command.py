@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,13 +17,15 @@ from hookline.core.files import state_folder
 from hookline.core.hooks.hook import PLUGIN_FOLDERS, Command, Hook
 from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
-from hookline.errors import HookFailed, SealBroken
+from hookline.core.wire.json_text import read_object
+from hookline.core.wire.output_types import no, script_missing, text_reply
+from hookline.core.wire.strict import check_async, check_object, check_text
+from hookline.errors import HookFailed, ReplyError, ReplyMismatch, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
 from hookline.processes.pipes import OUTPUT_LIMIT, OnOutput, Process, ProcessResult, Stream, start_process
-from hookline.processes.spawn import ProcessSpec, Slot, leave_running, not_started, spawn
-from hookline.replies import Reply, background, deny
+from hookline.processes.spawn import NOT_EXECUTABLE, NOT_FOUND, ProcessSpec, Slot, leave_running, not_started, spawn
+from hookline.replies import NOTHING, Decision, Reply, background, deny
 from hookline.runners import check_seal
-from hookline.runners.command_answer import answer, async_timeout, decoded, says_async
 from hookline.runners.persistent import Persistent
 
 if TYPE_CHECKING:
@@ -34,17 +37,16 @@ FIRST_LINE = 4096  # how long the line that says `{"async": true}` may be
 class CommandRunner:
     """Runs commands, each in its own process group; Python scripts in forks of a warm interpreter.
 
-    `warm=False`, or `HOOKLINE_WARM=0`, starts a new interpreter for every script. `limit` bounds the bytes of output.
+    `warm=False`, or `HOOKLINE_WARM=0`, starts a new interpreter for every script.
     """
 
-    def __init__(self, *, warm: bool | None = None, limit: int = OUTPUT_LIMIT) -> None:
+    def __init__(self, *, warm: bool | None = None) -> None:
         #: the interpreters kept warm, or None if that is turned off
         self.warm: WarmPython | None = None
         if warm is not False:
             from hookline.runners.warm import WarmPython, enabled
 
             self.warm = WarmPython() if enabled(warm) else None
-        self.limit = limit
         self._persistent: dict[tuple[object, ...], Persistent] = {}
         self._kept: list[object] = []
 
@@ -162,9 +164,7 @@ class _CommandRun:
             spec, self.kept = _with_hashed_script(spec, self.action, self.event)
             try:
                 launch = spawn if self.runner.warm is None else self.runner.warm.launch
-                self.process = await start_process(
-                    spec, limit=self.runner.limit, on_output=self._printed, launch=launch, slot=slot
-                )
+                self.process = await start_process(spec, on_output=self._printed, launch=launch, slot=slot)
             except (OSError, ValueError) as error:
                 raise not_started(spec, error) from None
             return self.process
@@ -198,8 +198,31 @@ class _CommandRun:
                 self.process.detach()
 
     def _answer(self, finished: ProcessResult) -> RunnerResult:
-        late = bool(self.skip) or self.hook.background or self.action.asynchronous
-        return answer(self.hook, self.action, self.event, finished, skip=self.skip, limit=self.runner.limit, late=late)
+        """What the output and the end mean together; a failure is raised as `HookFailed`.
+
+        A late answer may stand among other lines: in the background, the first line that is a JSON object is it, and
+        plain text is none.
+        """
+        hook, action, event = self.hook, self.action, self.event
+        late = bool(self.skip) or hook.background or action.asynchronous
+        printed = finished.stdout[self.skip :].decode("utf-8-sig", "replace")  # a byte order mark is not text
+        stdout = printed
+        if late and not _is_json(printed, dict):
+            stdout = next((line for line in printed.splitlines() if _is_json(line, dict)), printed)
+        stderr = finished.stderr.decode("utf-8", "replace")
+        code = finished.exit_code if finished.signal is None else 128 + finished.signal  # as a shell counts it
+        reply: Reply | None = None
+        if code == 0 and not finished.truncated:
+            silent = late and not looks_like_json(stdout)
+            reply = NOTHING if silent else decoded(stdout, hook, event, exit_code=code, stderr=stderr)
+        elif code == 2 and not finished.truncated:
+            missing = script_missing(event.event_name, str(action.command), stdout, stderr)
+            reply = None if missing else _refusal(action, event, stdout, stderr)
+        elif not finished.truncated:
+            reply = _despite(hook, action, event, stdout)
+        if reply is None:
+            raise HookFailed(_failed(finished), exit_code=code, stdout=printed, stderr=stderr)
+        return RunnerResult(reply=reply, exit_code=code, stdout=printed, stderr=stderr)
 
 
 def _with_hashed_script(spec: ProcessSpec, action: Command, event: Event) -> tuple[ProcessSpec, object]:
@@ -296,3 +319,100 @@ def new_env_file() -> Path:
     handle, name = tempfile.mkstemp(prefix="hookline-env-", suffix=".sh")
     os.close(handle)
     return Path(name)
+
+
+# -- what a command said: its output and the way it ended, read together ----------------------------------------------
+
+
+def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stderr: str) -> Reply:
+    """JSON if it begins like JSON, else text; what begins like JSON and is not is a failure (DESIGN)."""
+    action, strict = hook.action, hook.fails_closed(event)
+    assert isinstance(action, Command)
+    try:
+        if text.strip() and not looks_like_json(text):
+            if strict:
+                check_text(text, event.event_name)
+            return text_reply(event.event_name, text)
+        if strict:
+            check_object(read_object(text) or {}, event.event_name, action.dialect)
+        return dialect(action.dialect).decode_reply(text, event)
+    except ReplyError as problem:
+        readable = isinstance(problem, ReplyMismatch) or _is_json(text)
+        printed = f"; it printed `{text.strip()}`" if readable else ""
+        raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
+
+
+def _refusal(action: Command, event: Event, stdout: str, stderr: str) -> Reply | None:
+    """Exit code 2: no, because of what is on stderr; JSON may add to it, and JSON that says no gives its own reason.
+
+    On an event that nothing can be said no to it is a failure.
+    """
+    origin = f"\nThis hook comes from the {action.plugin} plugin." if action.plugin else ""
+    label = " ".join((action.command, *(action.args or ())))
+    reply = no(event.event_name, f"[{label}]: {stderr.rstrip() or 'No stderr output'}{origin}")  # Claude Code's words
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going
+    if reply is None:
+        return None
+    own_reason = refuses and (said.reason or said.keep_going_reasons or not stderr.strip())
+    return said if own_reason else said | reply
+
+
+def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | None:
+    """JSON counts however a command ended, unless the hook fails closed and the JSON does not say no anyway."""
+    said = _json_or_nothing(stdout, action, event)
+    refuses = said.decision is Decision.DENY or said.keep_going or said.stop
+    lenient = hook.on_failure == "continue"
+    return said if said is not NOTHING and (refuses or lenient) else None
+
+
+def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
+    if not looks_like_json(stdout):
+        return NOTHING
+    try:
+        return dialect(action.dialect).decode_reply(stdout, event)
+    except ReplyError:
+        return NOTHING
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether output is taken for JSON: it begins with a brace."""
+    return text.lstrip().startswith("{")
+
+
+def _is_json(text: str, kind: type = object) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+
+
+def _failed(finished: ProcessResult) -> str:
+    if finished.truncated:
+        return f"printed more than {OUTPUT_LIMIT:,} bytes, so it was ended"
+    if finished.signal is not None:
+        known = finished.signal in set(signal.Signals)
+        return f"was ended by {signal.Signals(finished.signal).name if known else f'signal {finished.signal}'}"
+    if finished.exit_code is None:
+        return "ended, and how is not known: its interpreter was gone"
+    return f"exited with code {finished.exit_code}{_HINTS.get(finished.exit_code, '')}"
+
+
+_HINTS = {NOT_FOUND: " (command not found)", NOT_EXECUTABLE: " (not executable)"}
+
+
+def says_async(line: bytes, event: Event, *, strict: bool) -> bool:
+    """Whether a line is `{"async": true, …}`; `strict`: and says nothing else, which would be lost."""
+    said = read_object(line) or {}
+    try:
+        if strict:
+            check_async(said, event.event_name)
+    except ReplyError:
+        return False
+    return said.get("async") is True
+
+
+def async_timeout(first: bytes) -> float | None:
+    """How long a command that has gone to the background may take, as its first line says."""
+    seconds = msgspec.json.decode(first.partition(b"\n")[0]).get("asyncTimeout")
+    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None

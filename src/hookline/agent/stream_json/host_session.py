@@ -1,29 +1,38 @@
 """`hookline run --input-format stream-json`: a host drives the agent over the control protocol.
 
 The host's callbacks are hooks of the same engine, its prompts are turns, and what it asks is answered by one table.
+
+Of a callback (FACTS.md §10), an error or a nonsense answer counts as no answer, unless `onFailure` says block. A host
+that does not answer in time, or is gone, cannot have agreed: before a tool, a prompt and a subagent that is a deny.
 """
 
 import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 from msgspec import Raw
 
+from hookline import errors
 from hookline.agent.agent import Agent
 from hookline.agent.factory import AgentBundle, RunOptions, add_agents, effort
 from hookline.agent.messages import Result, Text, User, decode_block, text_of
 from hookline.agent.models import ModelRequest, choose
 from hookline.agent.session.session import PermissionQuestion
-from hookline.agent.stream_json.remote_hooks import host_hooks
-from hookline.errors import HooklineError, HostGone, RequestRefused, TranscriptError
-from hookline.events import DirectoryAdded, PostModelSwitch, PreModelSwitch
+from hookline.agent.stream_json.output import StreamOutput
+from hookline.core.engine import Context
+from hookline.core.hooks.declare import make_hook
+from hookline.core.hooks.hook import Hook, OnFailure, parse_matcher
+from hookline.core.wire import claude
+from hookline.core.wire.strict import check_object
+from hookline.events import CATALOG, DirectoryAdded, Event, PostModelSwitch, PreModelSwitch
 from hookline.guards.permissions import Mode, removed_tools
 from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.channels import CliChannel
@@ -89,7 +98,7 @@ class HostSession:
         name = request.subtype if isinstance(request, wire.OtherRequest) else str(request.__struct_config__.tag)
         try:
             answer = await REQUESTS[name](self, request)
-        except (HooklineError, ValueError, OSError) as problem:
+        except (errors.HooklineError, ValueError, OSError) as problem:
             self.server.refuse(asked.request_id, str(problem), getattr(problem, "code", None))
         except Exception as problem:
             log.exception("`%s` could not be served", name)
@@ -149,7 +158,7 @@ class HostSession:
                 self.agent.caught_up.set()
         try:
             await self.agent.start()
-        except TranscriptError as problem:  # it cannot be gone on with: the host reads why in a result
+        except errors.TranscriptError as problem:  # it cannot be gone on with: the host reads why in a result
             self.agent.output.refuse_prompt(str(problem))
             raise
         self.made.write_init_message()
@@ -175,7 +184,7 @@ class HostSession:
         )
         try:
             return _permission(await self.server.ask(request))
-        except (RequestRefused, HostGone) as problem:
+        except (errors.RequestRefused, errors.HostGone) as problem:
             return deny(f"the host could not be asked: {problem}")
 
     def _begin_to_connect(self, names: Collection[str] = ()) -> None:
@@ -211,7 +220,7 @@ class HostSession:
         asked = {"mcp_server_name": server, **{name: value for name, value in told.items() if value is not None}}
         try:
             answer = await self.server.ask(wire.OtherRequest.of("elicitation", asked))
-        except (RequestRefused, HostGone) as problem:
+        except (errors.RequestRefused, errors.HostGone) as problem:
             self.agent.output.inform(f"MCP server `{server}` asked, and the host could not: {problem}", level="warning")
             return {"action": "cancel"}
         sensible = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
@@ -234,7 +243,7 @@ class HostSession:
             session.system = system
         if request.append_system_prompt:
             session.system = (*session.system, request.append_system_prompt)
-        with suppress(TranscriptError):  # the first turn says why it cannot be gone on with
+        with suppress(errors.TranscriptError):  # the first turn says why it cannot be gone on with
             if self.options.resume and self.agent.left_undone():
                 self.prompts.put_nowait(Wake.LEFTOVER)
                 try:  # a host with an empty prompt closes stdin once answered
@@ -285,7 +294,7 @@ class HostSession:
                  "context_tokens": conversation.context_tokens}  # fmt: skip
         verdict = await conversation.fire(PreModelSwitch, **about)
         if verdict.decision in (Decision.DENY, Decision.ASK) or verdict.stop:
-            raise RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
+            raise errors.RequestRefused("set_model", verdict.reason or "blocked by a hook", "blocked_by_hook")
         session.model = model
         session.effort = effort(self.options, model)
         conversation.remind_of_context(await conversation.fire(PostModelSwitch, **about))
@@ -362,3 +371,84 @@ def _permission(answer: Any) -> Reply:
     reply = allow() | Reply(input=given if isinstance(given, dict) else None)
     changed = Reply(specific=EventFields(updated_permissions=tuple(updates))) if isinstance(updates, list) else Reply()
     return reply | changed
+
+
+# -- the host's callbacks as hooks of our engine -----------------------------------------------------------------------
+
+DEFAULT_TIMEOUT = 600.0
+NEEDS_ANSWER = frozenset({"PreToolUse", "UserPromptSubmit", "SubagentStart"})  # here silence is a no
+MARGIN = 5.0
+
+
+def host_hooks(
+    server: CliChannel, table: Mapping[str, Sequence[wire.CallbackMatcher]], output: StreamOutput
+) -> list[Hook]:
+    """The hooks of an `initialize`; what makes no sense in it is told, and the rest holds."""
+    hooks: list[Hook] = []
+    for event, entries in table.items():
+        if event not in CATALOG:
+            output.inform(f"initialize: unknown event `{event}`; its callbacks are never called", level="warning")
+            continue
+        for entry in entries:
+            hooks += _entry(server, event, entry, output, len(hooks))
+    return hooks
+
+
+def _entry(server: CliChannel, event: str, entry: wire.CallbackMatcher, output: StreamOutput, count: int) -> list[Hook]:
+    on_failure: OnFailure = "continue" if entry.on_failure in (None, "continue") else "block"
+    if entry.on_failure not in (None, "block", "continue"):
+        output.inform(f"initialize: unknown onFailure `{entry.on_failure}` is read as `block`", level="warning")
+    seconds = entry.timeout or DEFAULT_TIMEOUT
+    try:
+        parse_matcher(entry.matcher)
+    except errors.MatcherError as problem:
+        output.inform(f"initialize: {event}: {problem}; its callbacks are never called", level="warning")
+        return []
+    return [
+        make_hook(
+            [event], _callback(server, name, seconds, strict=on_failure == "block"), match=entry.matcher,
+            timeout=seconds + MARGIN, on_failure=on_failure, name=f"callback {name} #{count + number}", source="host",
+            rejudge=False,
+        )
+        for number, name in enumerate(entry.callback_ids)
+    ]  # fmt: skip
+
+
+def _callback(
+    server: CliChannel, name: str, seconds: float, *, strict: bool
+) -> Callable[[Event, Context], Awaitable[Reply | None]]:
+    async def ask_host(event: Event, ctx: Context) -> Reply | None:
+        sent = Raw(claude.encode_event(event))
+        request = wire.HookCallback(callback_id=name, input=sent, tool_use_id=ctx.tool_use_id or str(uuid4()))
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await server.ask(request)
+            return _understood(event, answer, strict=strict)
+        except TimeoutError:
+            return _silence(event, f"hook callback timed out after {round(seconds * 1000)}ms")
+        except (errors.HostGone, errors.UnknownCallback) as problem:
+            return _silence(event, str(problem))
+        except errors.ReplyMismatch as problem:
+            if event.event_name in NEEDS_ANSWER:
+                return deny(f"{event.event_name} hook failed: {problem}; nothing was done")
+            raise errors.HookFailed(str(problem)) from None
+        except (errors.RequestRefused, errors.ReplyError) as problem:
+            log.warning("hook callback %s failed: %s", name, problem)  # the model is not meant to hear what went wrong
+            why = f"callback {name} failed: the host replied with an error or an invalid answer"
+            raise errors.HookFailed(why) from None
+
+    return ask_host
+
+
+def _silence(event: Event, why: str) -> Reply | None:
+    if event.event_name in NEEDS_ANSWER:
+        return deny(f"{event.event_name} hook did not respond ({why}); nothing was done")
+    raise errors.HookTimeout(why)
+
+
+def _understood(event: Event, answer: Any, *, strict: bool) -> Reply | None:
+    if not isinstance(answer, dict):
+        raise errors.ReplyError(f"expected an object, got `{type(answer).__name__}`")
+    if strict:
+        check_object(answer, event.event_name)
+    return None if answer.get("async") is True else claude.decode_reply(answer, event)
