@@ -50,7 +50,10 @@ def _answer(words: list[str], how: str) -> int:
                     client.rewind_stdin()
         elif connection is not None:
             connection.close()
-        return _run_here(words)
+        from hookline.cli.main import main as run
+        from hookline.processes.service.event_process import finish, perform
+
+        return finish(perform(run, words))
     except BrokenPipeError:
         return 141
     except KeyboardInterrupt:
@@ -58,13 +61,6 @@ def _answer(words: list[str], how: str) -> int:
     except Exception as problem:  # noqa: BLE001 - an agent goes on when a hook fails with any other code than 2
         os.write(2, f"hookline {words[0]}: cannot judge this: {type(problem).__name__}: {problem}\n".encode())
         return FAILED
-
-
-def _run_here(words: list[str]) -> int:
-    from hookline.cli.main import main as run
-    from hookline.processes.service.event_process import finish, perform
-
-    return finish(perform(run, words))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -77,7 +77,7 @@ BODIES = {
 async def test_a_body_is_read_however_its_end_is_told(answer: bytes) -> None:
     """By its length, in chunks, until the server hangs up; compressed or not."""
     handle, _ = saying(answer)
-    async with listening(handle) as port, HttpClient() as client:
+    async with listening(handle) as port, aclosing(HttpClient()) as client:
         assert await fetched(client, f"http://127.0.0.1:{port}/x?y=1") == (200, b"hello")
 
 
@@ -91,7 +91,7 @@ async def test_a_connection_is_used_again_and_another_one_made_when_it_was_close
         opened += 1
         await handle(reader, writer)
 
-    async with listening(counted) as port, HttpClient() as client:
+    async with listening(counted) as port, aclosing(HttpClient()) as client:
         for _ in range(3):
             assert await fetched(client, f"http://127.0.0.1:{port}/") == (200, b"hello")
 
@@ -114,7 +114,7 @@ GARBAGE = {
 async def test_what_is_not_a_whole_answer_is_an_error(answer: bytes) -> None:
     """Half a body is never taken for a whole one."""
     handle, _ = saying(answer)
-    async with listening(handle) as port, HttpClient() as client:
+    async with listening(handle) as port, aclosing(HttpClient()) as client:
         with pytest.raises(OSError):
             await fetched(client, f"http://127.0.0.1:{port}/")
 
@@ -126,7 +126,7 @@ async def test_a_server_that_says_nothing_is_given_up() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await over.wait()
 
-    async with listening(silent) as port, HttpClient(to_read=0.05) as client:
+    async with listening(silent) as port, aclosing(HttpClient(to_read=0.05)) as client:
         with pytest.raises(ConnectionError, match=r"got no answer within 0\.05 s"):
             await fetched(client, f"http://127.0.0.1:{port}/")
         over.set()
@@ -180,11 +180,11 @@ async def test_https_goes_through_a_proxy_by_a_tunnel_and_certificates_count(
     async with listening(handle, tls) as port, listening(tunnel) as proxy:
         monkeypatch.setenv("https_proxy", f"http://me:pass@127.0.0.1:{proxy}")
         monkeypatch.setenv("no_proxy", "")
-        async with HttpClient() as client:
+        async with aclosing(HttpClient()) as client:
             with pytest.raises(OSError, match="certificate"):
                 await fetched(client, f"https://localhost:{port}/")
         monkeypatch.setenv("NODE_EXTRA_CA_CERTS", str(certificate))
-        async with HttpClient() as client:
+        async with aclosing(HttpClient()) as client:
             assert await fetched(client, f"https://localhost:{port}/") == (200, b"hello")
 
     assert asked[-1].startswith(f"CONNECT localhost:{port} HTTP/1.1\r\n".encode())
@@ -203,7 +203,7 @@ async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def test_plain_http_is_asked_of_the_proxy_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the whole address; hosts of NO_PROXY are asked directly."""
     handle, asked = saying(BODIES["length"])
-    async with listening(handle) as port, HttpClient() as client:
+    async with listening(handle) as port, aclosing(HttpClient()) as client:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", "direct.example")
         assert await fetched(client, "http://far.example/x?y") == (200, b"hello")

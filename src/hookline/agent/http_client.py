@@ -1,6 +1,6 @@
 """HTTP for models and pages of the web, on httpx2, which `hookline[agent]` brings along; imported when first used.
 
-    async with HttpClient() as client, client.exchange("POST", url, headers, body) as answer:
+    async with aclosing(HttpClient()) as client, client.exchange("POST", url, headers, body) as answer:
         answer.status_code, answer.headers
         async for piece in answer.aiter_bytes(): …
 
@@ -14,7 +14,7 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -43,12 +43,6 @@ class HttpClient:
         self._to_read, self._address = to_read, address
         self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
         self._lives: list[AsyncGenerator[None, None]] = []
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         if client := self._clients.pop(asyncio.get_running_loop(), None):

@@ -249,12 +249,8 @@ class AgentToolHost(ToolHost):
             raise HooklineError(f"the worktree was not created: a hook names `{path}`, which is not a folder")
         return path
 
-    async def worktree_remove(self, path: str) -> None:
-        """WorktreeRemove: the hook that made it takes it away."""
-        await self._conversation.fire(events.WorktreeRemove, worktree_path=path)
-
-    async def cwd_changed(self, old: str, new: str) -> None:
-        await self._conversation.fire(events.CwdChanged, cwd=old, old_cwd=old, new_cwd=new)
+    async def tell(self, kind: type[events.CwdChanged | events.WorktreeRemove], **about: Any) -> None:
+        await self._conversation.fire(kind, **about)
 
     async def task_block_reason(self, kind: type[events.TaskCreated | events.TaskCompleted], task: Task) -> str | None:
         """TaskCreated, TaskCompleted: a block refuses the step and says why."""

@@ -1,18 +1,8 @@
 """Policy files answer: Cedar, and Rego. They are found by a pattern and read again when one of them changes.
 
 In Cedar what no policy permits is denied, and so is what one forbids. The principal is the agent, the action the event,
-the resource the tool; the event's fields are the context:
-
-    @id("no-rm") @reason("rm is never allowed")
-    forbid(principal, action == Action::"PreToolUse", resource == Tool::"Bash")
-    when { context.tool_input has command && context.tool_input.command like "rm *" };
-
-In Rego each package may have `deny`, `ask` and `context`, sets of texts; the event is `input`:
-
-    package shell
-    import rego.v1
-
-    deny contains "rm is never allowed" if startswith(input.tool_input.command, "rm ")
+the resource the tool; the event's fields are the context. In Rego each package may have `deny`, `ask` and `context`,
+sets of texts; the event is `input`. docs/how-to/policies.md has one of each.
 """
 
 import asyncio

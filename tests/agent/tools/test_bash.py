@@ -16,6 +16,7 @@ from hookline.agent.tools import ToolEnv, ToolResult
 from hookline.agent.tools.base import SessionState
 from hookline.agent.tools.bash import OUTPUT_LIMIT, Bash, TaskStop
 from hookline.agent.tools.shell import BoundedOutput, line_end
+from hookline.events import CwdChanged
 from hookline.guards.sandboxing import unavailable
 from hookline.sandbox.warm import WarmLine
 from tests.agent.processes import alive
@@ -62,12 +63,12 @@ async def test_a_cd_moves_the_session_within_the_project(env: ToolEnv) -> None:
     """The next command starts there, and the host is told."""
     moves: list[tuple[str, str]] = []
 
-    async def moved(old: str, new: str) -> None:
-        moves.append((old, new))
+    async def moved(kind: type[CwdChanged], *, cwd: str, old_cwd: str, new_cwd: str) -> None:
+        moves.append((old_cwd, new_cwd))
 
     root = env.cwd
     Path(root, "sub").mkdir()
-    env = hosted(env, cwd_changed=moved)
+    env = hosted(env, tell=moved)
 
     result = await bash(env, "cd sub")
 
@@ -80,12 +81,12 @@ async def test_each_command_of_a_subagent_begins_in_the_same_place(env: ToolEnv)
     """Its `cd` holds for that command only; nobody is told of a move, but the model that there was none."""
     moves: list[tuple[str, str]] = []
 
-    async def moved(old: str, new: str) -> None:
-        moves.append((old, new))
+    async def moved(kind: type[CwdChanged], *, cwd: str, old_cwd: str, new_cwd: str) -> None:
+        moves.append((old_cwd, new_cwd))
 
     root = env.cwd
     Path(root, "sub").mkdir()
-    env = replace(hosted(env, cwd_changed=moved), agent_id="a1")
+    env = replace(hosted(env, tell=moved), agent_id="a1")
 
     result = await bash(env, "cd sub && pwd")
 

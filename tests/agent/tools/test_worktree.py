@@ -13,7 +13,7 @@ from hookline import Hooks
 from hookline.agent.subagents import AgentToolHost
 from hookline.agent.tools import ToolEnv, ToolResult, default_tools
 from hookline.errors import HooklineError
-from hookline.events import WorktreeCreate
+from hookline.events import WorktreeCreate, WorktreeRemove
 from hookline.replies import specific
 from tests.agent.driving import agent_on
 from tests.agent.tools.hosting import hosted
@@ -80,10 +80,10 @@ async def test_a_hook_can_make_and_remove_the_worktree(env: ToolEnv) -> None:
     async def create(name: str) -> str:
         return f"{env.cwd}/made" if name == "w1" else ""
 
-    async def remove(path: str) -> None:
-        removed.append(path)
+    async def remove(kind: type[WorktreeRemove], *, worktree_path: str) -> None:
+        removed.append(worktree_path)
 
-    hooked = hosted(env, worktree_create=create, worktree_remove=remove)
+    hooked = hosted(env, worktree_create=create, tell=remove)
     await call(hooked, "EnterWorktree", name="w1")
     inside = env.cwd
     await call(hooked, "ExitWorktree", action="remove")

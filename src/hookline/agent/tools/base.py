@@ -19,7 +19,7 @@ from hookline.agent.messages import Assistant
 from hookline.agent.models.base import ModelRequest, ToolSpec
 from hookline.agent.tools.shell import Jobs
 from hookline.errors import ToolInputInvalid
-from hookline.events import TaskCompleted, TaskCreated
+from hookline.events import CwdChanged, TaskCompleted, TaskCreated, WorktreeRemove
 from hookline.sandbox.policy import Policy
 
 Status = Literal["pending", "in_progress", "completed"]
@@ -198,8 +198,8 @@ class SessionState:
 class ToolHost:
     """What a tool may ask of the agent that runs it; this one stands where no agent does, and can do nothing."""
 
-    async def cwd_changed(self, old: str, new: str) -> None:
-        """Hear that a `cd` has moved the session."""
+    async def tell(self, kind: type[CwdChanged | WorktreeRemove], **about: Any) -> None:
+        """Tell the session's hooks that something has happened."""
 
     async def task_block_reason(self, kind: type[TaskCreated | TaskCompleted], task: Task) -> str | None:
         """Why hooks refuse that a task is created, or completed."""
@@ -216,9 +216,6 @@ class ToolHost:
 
     async def worktree_create(self, name: str) -> str | None:
         """The path of a worktree that a hook has made; None lets git make one."""
-
-    async def worktree_remove(self, path: str) -> None:
-        """Let the hook that made a worktree take it away."""
 
     async def ask_model(self, request: ModelRequest, *, small: bool) -> Assistant | None:
         """An answer outside the conversation, of a small model if there is one; None without a model."""

@@ -20,6 +20,7 @@ from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, Worktree, failu
 from hookline.agent.tools.shell import BoundedOutput, Shell, find_helper, git_environ, run_helper
 from hookline.core.interpreter import temporary_folder
 from hookline.errors import HooklineError
+from hookline.events import CwdChanged, WorktreeRemove
 from hookline.guards.sandboxing import unavailable, unwrapped
 from hookline.sandbox.policy import Policy
 
@@ -113,7 +114,7 @@ async def follow(cwd: str | None, env: ToolEnv) -> str:
     if env.agent_id is not None:  # every command of a subagent begins in the same place, as in Claude Code
         return f"\nShell cwd was reset to {old}"
     env.state.cwd = cwd  # hooks are told of the move with the session already there
-    await env.host.cwd_changed(old, cwd)
+    await env.host.tell(CwdChanged, cwd=old, old_cwd=old, new_cwd=cwd)
     if Path(cwd).is_relative_to(os.path.realpath(root)):  # noqa: ASYNC240 - and another
         return ""
     env.state.cwd = root
@@ -197,7 +198,7 @@ async def _removed(worktree: Worktree, env: ToolEnv, *, discard: bool) -> str | 
         return "The worktree was there before this session; use action `keep`"
     try:
         if worktree.by_hook:
-            await env.host.worktree_remove(worktree.path)
+            await env.host.tell(WorktreeRemove, worktree_path=worktree.path)  # the hook that made it takes it away
             return None
         unsaved = await _git(worktree.path, "status", "--porcelain")
         ahead = await _git(worktree.path, "rev-list", "HEAD", "--not", "--exclude", worktree.branch, "--branches")

@@ -11,6 +11,7 @@ import ipaddress
 import re
 import socket
 import time
+from contextlib import aclosing
 from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,7 @@ async def fetch(url: str) -> WebPage:
         asked = urlunsplit(parts._replace(scheme="https"))
     for _ in range(MOST_REDIRECTS + 1):
         client = HttpClient(to_read=LONGEST_FETCH, address=await _looked_up(asked))
-        async with client, client.exchange("GET", asked, HEADERS) as answer:
+        async with aclosing(client), client.exchange("GET", asked, HEADERS) as answer:
             target = answer.headers.get("location") if answer.status_code in REDIRECTS else None
             if target is None:
                 return await _page(asked, answer)
