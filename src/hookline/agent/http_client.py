@@ -9,13 +9,14 @@ Whatever goes wrong on the way is an `OSError`. Redirects are the caller's busin
 `NODE_EXTRA_CA_CERTS`.
 """
 
-import asyncio
 import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from hookline.processes.loop import PerLoop
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,34 +42,20 @@ class HttpClient:
 
     def __init__(self, *, to_read: float = TO_READ, address: str | None = None) -> None:
         self._to_read, self._address = to_read, address
-        self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
-        self._lives: list[AsyncGenerator[None, None]] = []
+        self._clients: PerLoop[httpx2.AsyncClient] = PerLoop(self._client)
 
     async def aclose(self) -> None:
-        if client := self._clients.pop(asyncio.get_running_loop(), None):
-            await client.aclose()
+        await self._clients.aclose()
 
-    async def _client(self) -> "httpx2.AsyncClient":
+    async def _client(self) -> "AsyncGenerator[httpx2.AsyncClient, None]":
         import httpx2
 
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients = {one: client for one, client in self._clients.items() if not one.is_closed()}
-            limits = httpx2.Timeout(self._to_read, connect=TO_CONNECT)
-            tls = ssl.create_default_context()
-            if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
-                tls.load_verify_locations(extra)
-            self._clients[loop] = httpx2.AsyncClient(timeout=limits, verify=tls, trust_env=self._address is None)
-            self._lives.append(self._live(self._clients[loop]))
-            await anext(self._lives[-1])
-        return self._clients[loop]
-
-    async def _live(self, client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
-        """A loop ends its generators before it ends itself, so that no connection outlives its loop."""
-        try:
-            yield
-        finally:
-            await client.aclose()
+        limits = httpx2.Timeout(self._to_read, connect=TO_CONNECT)
+        tls = ssl.create_default_context()
+        if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
+            tls.load_verify_locations(extra)
+        async with httpx2.AsyncClient(timeout=limits, verify=tls, trust_env=self._address is None) as client:
+            yield client
 
     @asynccontextmanager
     async def exchange(
@@ -92,7 +79,7 @@ class HttpClient:
                 more["headers"] = {**headers, "host": asked.netloc.decode()}
                 more["extensions"] = {"sni_hostname": asked.raw_host.decode()}
                 asked = asked.copy_with(host=self._address)
-            async with (await self._client()).stream(method, asked, content=body, **more) as answer:
+            async with (await self._clients.get()).stream(method, asked, content=body, **more) as answer:
                 silence = "heard nothing more"
                 yield answer
         except httpx2.ReadTimeout:

@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -72,6 +72,32 @@ def _chunk(source: int) -> bytes:
         return os.read(source, 65536)
     except OSError:  # closed by its other end, or by us
         return b""
+
+
+class PerLoop(Generic[T]):
+    """One thing for each event loop; a loop ends its generators before it ends itself, so none outlives its loop."""
+
+    def __init__(self, life: Callable[[], AsyncGenerator[T, None]]) -> None:
+        self._life = life
+        self._kept: dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[T, None]]] = {}
+
+    async def get(self) -> T:
+        loop = asyncio.get_running_loop()
+        if loop not in self._kept:
+            self._kept = {one: kept for one, kept in self._kept.items() if not one.is_closed()}
+            life = self._life()
+            self._kept[loop] = await anext(life), life
+        return self._kept[loop][0]
+
+    async def aclose(self) -> None:
+        """End them all, each in the loop it belongs to; one whose loop stands still ends with that."""
+        here = asyncio.get_running_loop()
+        kept, self._kept = self._kept, {}
+        for loop, (_, life) in kept.items():
+            if loop is here:
+                await life.aclose()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(life.aclose(), loop))
 
 
 # -- how a process ended, as a future of the event loop ----------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from hookline.core.engine import Context, RunnerResult
@@ -18,6 +17,7 @@ from hookline.core.wire.json_text import read_object
 from hookline.core.wire.strict import check_object
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
+from hookline.processes.loop import PerLoop
 from hookline.replies import Reply
 from hookline.runners.prompt import filled as filled_in
 
@@ -34,7 +34,7 @@ class HttpRunner:
     """POSTs events over connections that are kept; redirects are never followed."""
 
     def __init__(self) -> None:
-        self._kept: dict[asyncio.AbstractEventLoop, Kept] = {}
+        self._sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_session)
 
     async def run(self, hook: Hook, event: Event, ctx: Context) -> RunnerResult:
         """Ask the endpoint once; anything but a 2xx with a JSON object, or nothing, is a failure."""
@@ -54,49 +54,30 @@ class HttpRunner:
         return RunnerResult(reply=reply, exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
-        kept = self._kept.get(asyncio.get_running_loop())
-        if kept is None or kept.session.closed:  # a session for this event loop
-            self._kept = {loop: kept for loop, kept in self._kept.items() if not kept.session.closed}
-            life = _sessions()
-            kept = self._kept[asyncio.get_running_loop()] = Kept(*await anext(life), life)
-        session, lib, url, allowed = kept.session, kept.lib, action.url, action.allowed_env
+        with extra("an HTTP hook", "http"):
+            import aiohttp
+        session, url, allowed = await self._sessions.get(), action.url, action.allowed_env
         headers = _HEADERS | {name: filled(value, allowed, env) for name, value in action.headers.items()}
         try:
             try:
                 return await _answer(session, url, body, headers)
-            except lib.ClientConnectorError as problem:
+            except aiohttp.ClientConnectorError as problem:
                 raise HookFailed(f"cannot reach {url}: {problem.strerror or problem.os_error}") from None
-            except (lib.ServerDisconnectedError, lib.ClientOSError):  # it hung up as we used it
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):  # it hung up as we used it
                 return await _answer(session, url, body, headers)
-        except (lib.ClientError, OSError, ValueError) as problem:
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise HookFailed(f"got no answer from {url}: {str(problem) or type(problem).__name__}") from None
 
     async def aclose(self) -> None:
-        """Close the kept connections, each in the loop it belongs to; a loop that stands still does so as it ends."""
-        here = asyncio.get_running_loop()
-        kept, self._kept = self._kept, {}
-        for loop, one in kept.items():
-            if loop is here:
-                await one.life.aclose()
-            elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(one.life.aclose(), loop))
+        await self._sessions.aclose()
 
 
-class Kept(NamedTuple):
-    """The connections of one event loop, the library that made them, and what closes them."""
+async def _session() -> AsyncGenerator[aiohttp.ClientSession, None]:
+    import aiohttp
 
-    session: aiohttp.ClientSession
-    lib: Any
-    life: AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]
-
-
-async def _sessions() -> AsyncGenerator[tuple[aiohttp.ClientSession, Any], None]:
-    """One session. A loop ends its generators before it ends itself, so that no connection outlives its loop."""
-    with extra("an HTTP hook", "http"):
-        import aiohttp
     no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
     async with aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        yield session, aiohttp
+        yield session
 
 
 async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
