@@ -69,8 +69,11 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             or not words.is_spelt_out(part)
         ):
             return False
-        return all(self.runs_in(base, folders) for base in bases or ("/",)) and all(
-            self._allows(word, bases, folders) for word in words.positions(part, len(head), self.options)
+        given = list(words.positions(part, len(head), self.options))
+        files = all(word.is_path or word.is_script or word.text[:1] in ("", "-") for word in given)
+        anywhere = files and bool(bases) and words.takes_only_files(self.run) and self.run not in words.INDEXES
+        return (anywhere or all(self.runs_in(base, folders) for base in bases or ("/",))) and all(
+            self._allows(word, bases, folders) for word in given
         )
 
     def _is_for(self, program: str) -> bool:
@@ -88,8 +91,9 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             return f"{prefix}{words.TEXT}" in known
         kind = words.kind_of(word.text, self.run if word.is_script or self.run not in words.SCRIPTS else "")
         stars = word.is_glob and self.run != "rm" and words.kind_of(word.text.replace("*", "x")) is words.PATH
-        if stars or (kind is words.PATH and word.text != os.devnull):
-            if not stars and f"{prefix}{word.text}" in known:
+        if word.is_path or stars or (kind is words.PATH and word.text != os.devnull):
+            here = not word.is_path or all(self.runs_in(base, folders) for base in bases)
+            if here and not stars and f"{prefix}{word.text}" in known:
                 return all(below(word.text, base, (".", *self.at), folders) for base in bases)
             return (stars or not word.is_glob) and (not prefix or f"{prefix}{words.PATH}" in known) and all(
                 self._holds(path, base, folders, writes=bool(prefix) or self.run.partition(" ")[0] in _WRITERS)
@@ -105,8 +109,9 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         """Whether a path lies in one of the rule's folders; the whole project does not, it has to be named."""
         if writes and words.steers(word):
             return False
-        is_all = absolute(join(base, word), folders.cwd, folders.home) == folders.dirs[0]
-        return not is_all and below(word, base, self.folders, folders)
+        path = absolute(join(base, word), folders.cwd, folders.home)
+        indexes = self.run in words.INDEXES and not words.SECRET_NAME.search(path)
+        return path != folders.dirs[0] and below(word, base, self.folders, folders, hidden=indexes)
 
 
 class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -206,6 +211,8 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     """Whether a command only reads, and only in these folders; so does a script that does nothing but show."""
     if commands.reads(part, bases, folders, writing=True):
         return True
+    if part.words[:2] in words.CHECKS and len(part.words) == 3 and not (part.assignments or part.unknown or part.globs):
+        return bool(bases) and all(folders.hold(part.words[2], base) for base in bases)
     flags = words.SHOWING.get(part.name)
     if flags is None or part.words[0] != part.name or part.unknown or part.assignments or part.stdin is not None:
         return False

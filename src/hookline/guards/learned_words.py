@@ -25,7 +25,7 @@ KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
 """An address on this machine: what is said to it goes nowhere else."""
 _TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
-          "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json")}  # fmt: skip
+          "gh issue": ("--title",), "aws SHOWS": ("--query",), "curl": ("-d", "--data", "--data-raw", "--json")}  # fmt: skip
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
@@ -57,11 +57,11 @@ SHOWING = {
 }
 """Their options that take no further word, so that the script and the files are where they seem to be."""
 SECRET_NAME = re.compile(
-    r"(?i)credential|secret|token|passw|history$|id_[rd]sa|\.(?:pem|key|p12|pfx|kdbx|jks)$"
+    r"(?i)credential|secret|token|passw|_history$|id_[rd]sa|\.(?:pem|key|p12|pfx|kdbx|jks)$"
     r"|/\.(?:env|git|ssh|gnupg|gpg|aws|azure|kube|docker|npmrc|netrc|pypirc|pgpass|htpasswd|git-cred\w*)(?:[./]|$)|/\.[^/]*[*?\[]"
 )
 _FETCHES = re.compile(
-    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git ).*\b(?:i|install|add|get|pull|push|clone|dlx"
+    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git |sed ).*\b(?:i|install|add|get|pull|push|clone|dlx"
     r"|create|exec|publish|link)|(?:docker|podman|nerdctl|kubectl|helm|ssh|scp|rsync|wget|kill)\b.*"
 )
 """Programs and subcommands that reach for what their words name: those are not varied, whatever they look like."""
@@ -84,19 +84,52 @@ _FAMILIES = re.compile(
     r"(?:gh (?:pr|issue|run|release|workflow|repo|label) (?:view|list|status|diff|checks|watch)"
     r"|go (?:list|doc|version|mod (?:graph|why|verify))|(?:npm|pnpm|yarn) (?:list|ls|view|info|outdated|why|explain)"
     r"|docker (?:ps|images|logs|inspect|stats|port|compose (?:ps|logs|images)|(?:image|container|volume|network) ls)"
-    r"|kubectl (?:get|describe|logs|top)|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
+    r"|aws [a-z0-9-]+ (?:describe|list)-[a-z0-9-]+|kubectl (?:get|describe|logs|top)|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
 )
 SHOWS = "SHOWS"
 """Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
 _GROUPED = re.compile(r"\|&?\s*(?:[({!]|(?:while|until|if|for|case|select|time)\b)|\w\s*\(\s*\)|\bfunction\s")
+_UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|])#")  # with these, a quote may not be where it seems to be
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _CARRIES = frozenset({"cat", "head", "tail", "grep", "ls", "sort", "uniq", "wc", "cut", "curl"})
 """What these hand on comes from files or a server, where others may make up any text."""
 _FILTERS = re.compile(r"-[EFinruvwx\d]+")
 _PASSES_ON = {"head": 0, "tail": 0, "sort": 0, "uniq": 0, "grep": 1}
 """Filters that hand on some of the lines that they read, and how many words they have then besides `_FILTERS`."""
 _MOST_TURNS = 32
+INDEXES = frozenset({"git add", "git rm --cached", "git restore --staged"})
+"""What they are told is which files the next commit takes: any of the project may be named, unless it holds secrets."""
+WIDE = INDEXES | {"mkdir"}
+"""Seen on one file of the project, they may be told any."""
+_FILE = re.compile(r"[\w./~+,%=()'&][\w ./~+,%=()'&@-]*", re.ASCII)
+_WHOLE_FOLDERS = re.compile(r"-\w*[rRa]\w*|--(?:recursive|archive)")
+_NO_MATTER = re.compile(
+    r"(?:CI|NO_COLOR|FORCE_COLOR|RUST_BACKTRACE|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|(?:\w+_)?(?:DEBUG|VERBOSE))"
+    r"=(?:\d|true|false)?|(?:\w+_)?PORT=\d+|(?:LANG|LC_[A-Z]+)=[\w.-]*"
+)
+_SETTING = re.compile(r"(\w+=)(?:\d+|true|false)")
+_NEVER = re.compile(r"(?!)")
+_FREE = tuple((re.compile(run), re.compile(words)) for run, words in (
+    (r"(?:(?:uv|poetry|pdm) run |python3? -m )?pytest",
+     r"-[qvxsl]+|--(?:lf|ff|co|sw|last-failed|failed-first|collect-only|stepwise|exitfirst|showlocals|no-header"
+     r"|no-summary|no-cov|verbose|quiet|tb=\w+|maxfail=\d+|durations=\d+|color=\w+)"),
+    (r"go (?:test|build|vet)", r"-(?:v|race|short|cover|failfast|json|(?:count|timeout|parallel|p)=\w+)"),
+    (r"cargo (?:test|build|check|clippy|fmt)", r"--(?:release|workspace|all|all-features|all-targets|lib|bins|tests"
+     r"|no-run|no-fail-fast|verbose|quiet|locked|offline|check)|-[vq]+"),
+    (r"(?:npx )?(?:tsc|eslint|prettier)|(?:uv run |python3? -m )?(?:ruff (?:check|format)|mypy|black|isort|flake8)",
+     r"--(?:noEmit|pretty|skipLibCheck|quiet|verbose|check|diff|list-different|statistics|strict|no-error-summary)"),
+    (r"(?:npx )?(?:jest|vitest)(?: run)?|npm test",
+     r"--(?:silent|verbose|ci|bail|run|runInBand|passWithNoTests|no-coverage|watch=false|watchAll=false)"),
+    ("pgrep", r"-[aflnoxicuv]+|[^-].*"), ("ps", r"-?[a-zA-Z]+|[\w,=%.-]+"), ("lsof", r"-[inPtUu]+|:?\d+(?:,\d+)*|tcp:\d+"),
+))  # fmt: skip
+"""Words that change only how much is shown, or which of the tests run."""
+_INSTALLED = re.compile(r"/usr/bin/|/bin/|(?:\./)?(?:(?:\.?venv|env)/bin/|node_modules/\.bin/)")
+_PACKAGES = re.compile(r"(?:npm|pnpm|yarn|cargo|pip3?) SHOWS"), re.compile(r"(?:@[\w.-]+/)?\w[\w.-]*(?:@[\w.^~-]+)?")
+_GO_PACKAGES = re.compile("go SHOWS"), re.compile(r"\w[\w-]*(?:\.[\w-]+)*(?:/[\w-]+(?:\.[\w-]+)*)*")
+CHECKS = frozenset({("node", "--check"), ("node", "-c"), ("bash", "-n"), ("sh", "-n"), ("php", "-l")})
+"""These look at the syntax of a file, and do not run it."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -107,6 +140,7 @@ class Position(msgspec.Struct, frozen=True):
     is_glob: bool = False
     is_unknown: bool = False
     is_script: bool = False
+    is_path: bool = False  # whatever it looks like
 
 
 def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
@@ -121,7 +155,7 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
     settled: dict[str, str] = {}
     turns = _turns(line, parsed.commands)
     commands: list[SimpleCommand] = []
-    for at, part in enumerate(parts := _fed(line, parsed.commands)):
+    for at, part in enumerate(parts := _fed(line, [_plainly(part) for part in parsed.commands])):
         if not part.words and not (part.loops or part.scope or part.redirects):
             plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
             settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
@@ -142,11 +176,27 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
             yield part, bases
 
 
+def _plainly(part: SimpleCommand) -> SimpleCommand:
+    """A command as it is most often written: without its folder where that is the usual one, `tee FILE` as `cat > FILE`."""
+    words = part.words
+    if not words or 0 in (*part.unknown, *part.globs):
+        return part
+    if words[0] != part.name and _INSTALLED.fullmatch(words[0].removesuffix(part.name)):
+        in_project = words[0][0] != "/"
+        is_own = bool(table.tags_of(part.name) & {"reads", "harmless", "edits", "transparent", "wraps", "shell"})
+        return part if in_project and is_own else msgspec.structs.replace(part, words=(part.name, *words[1:]))
+    files = [word for word in words[1:] if word != "-a"]
+    if words[0] != "tee" or part.unknown or part.globs or any(word.startswith("-") for word in files):
+        return part
+    redirects = (*part.redirects, *(Redirect(">", file) for file in files))
+    return msgspec.structs.replace(part, name="cat", words=("cat",), redirects=redirects)
+
+
 def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     """The commands, each with what is piped into it as one more redirection."""
     parts: list[SimpleCommand] = []
     feeds: list[str] = []
-    grouped = _GROUPED.search(line) is not None
+    grouped = _GROUPED.search(line if _UNPLAIN.search(line) else _QUOTED.sub("x", line)) is not None
     for part in commands:
         if part.after not in ("|", "|&") and not grouped:
             feeds = []
@@ -240,6 +290,8 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
         return () if {1, 2} & {*part.globs, *part.unknown} else words[: _interpreted(words)]
     if family := _FAMILIES.match(f"{' '.join(words[:4])} "):
         return words[: family[0].count(" ") + 1]
+    if " ".join(words[:3]) in INDEXES:
+        return words[:3]
     if part.name in _HEADS:
         return words[: _HEADS[part.name](words, [word for word in words[1:] if word.startswith("-")])]
     tags = table.tags_of(part.name)
@@ -285,7 +337,8 @@ _HEADS: dict[str, Callable[[Sequence[str], Sequence[str]], int]] = {
     **dict.fromkeys(("awk", "sqlite3"), lambda words, options: 0),
     "chmod": lambda words, options: 2 * (words[1:2] == ("+x",)),
     "rm": lambda words, options: not any(map(_RECURSIVE.fullmatch, options)),
-    **dict.fromkeys(("mkdir", "touch", "cp", "mv", "rmdir"), lambda words, options: 1),
+    "cp": lambda words, options: not any(map(_WHOLE_FOLDERS.fullmatch, options)),
+    **dict.fromkeys(("mkdir", "touch", "mv", "rmdir"), lambda words, options: 1),
 }  # fmt: skip
 """Programs that fetch or change files: how many words are their head; none where they may do more, or only read."""
 
@@ -311,28 +364,62 @@ def whole(part: SimpleCommand) -> str:
 
 
 def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> Iterator[Position]:
-    """The words behind the head, `--name=value` as two; a word behind an option is its value, unless it is a flag."""
-    yield from (Position(f"{name}={value}") for name, value in part.assignments)
+    """The words behind the head, `--name=value` as two; a word behind an option is its value, unless it is a flag.
+
+    What does no harm, whatever else is given, is left out: `CI=1`, the `-v` of a test runner, the `-p` of mkdir.
+    """
+    given = (f"{name}={value}" for name, value in part.assignments)
+    yield from (Position(text) for text in given if not _NO_MATTER.fullmatch(text))
     yield from (Position(f"| {each.target}") for each in part.redirects if each.op == "|")
+    run = " ".join(part.words[:start])
+    takes_files, is_free = takes_only_files(run), _free_options(run)
     before, sends = "", part.name == "curl" and bool({"-X", "--request", *_TEXTS["curl"]} & set(part.words))
     script = next((at for at, word in enumerate(part.words) if at and word and word[0] != "-"), 0)
     for at, word in enumerate(part.words[start:], start):
         option, sign, value = word.partition("=")
-        if word.startswith("-") and sign:
+        if is_free(word):
+            before = ""
+        elif word.startswith("-") and sign:
             yield Position(option)
             yield Position(value, option, at in part.globs, at in part.unknown)
             before = ""
         elif word.startswith("-") and len(word) > 1:
             yield Position(word, is_unknown=at in part.unknown)
-            before = word
+            before = "" if takes_files else word
         else:
             if sends and _URL.fullmatch(word):
                 before = "-X"
             is_flag = (
                 before != "-X" and before in options and not any(known.startswith(f"{before} ") for known in options)
             )
-            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown, at == script)
+            is_script = at == script
+            is_file = takes_files and not (is_script and run in SCRIPTS) and _is_file(word, run)
+            yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown, is_script, is_file)
             before = ""
+
+
+def takes_only_files(run: str) -> bool:
+    """Whether a command does something to the files that it names, and nothing else: where it runs does not matter."""
+    return run in names("edits") or run in INDEXES or run == "sed -i"
+
+
+def _is_file(word: str, run: str) -> bool:
+    """Whether a word of such a command is a file; what is removed or moved has to look like one, or be in a folder."""
+    return _FILE.fullmatch(word) is not None and (run not in ("rm", "rmdir", "mv") or kind_of(word) is PATH)
+
+
+def _free_options(run: str) -> Callable[[str], bool]:
+    """Which words a command may always be given."""
+    if run in names("edits"):
+        row = table.program(run)
+        return lambda word: word[:1] == "-" and word[1:] not in ("", "-") and _is_flag(word, row)
+    free = SHOWING["sed"] if run == "sed -i" else next((free for runs, free in _FREE if runs.fullmatch(run)), _NEVER)
+    return lambda word: free.fullmatch(word) is not None
+
+
+def _is_flag(word: str, row: table.Program) -> bool:
+    taken = table.known([word], row)
+    return taken is not None and not taken.files
 
 
 def kind_of(word: str, run: str = "") -> str | None:
@@ -341,6 +428,10 @@ def kind_of(word: str, run: str = "") -> str | None:
         return SCRIPT
     if _NUMBER.fullmatch(word):
         return NUMBER
+    if any(runs.fullmatch(run) and packages.fullmatch(word) for runs, packages in (_PACKAGES, _GO_PACKAGES)):
+        return NAME
+    if setting := _SETTING.fullmatch(word):
+        return f"{setting[1]}{NUMBER}"
     if run == "curl" and _URL.fullmatch(word):
         return URL
     if _ID.fullmatch(word):
@@ -365,6 +456,15 @@ def is_prose(run: str, option: str) -> bool:
 def may_vary(run: str, option: str = "") -> bool:
     """Whether what a command is given, or gives to an option, may be anything of its kind."""
     return not (_FETCHES.fullmatch(run) or _GIVES_CODE.fullmatch(option))
+
+
+def is_at_home(run: str) -> bool:
+    """Whether a program does the same in every folder of the project in which others of its kind run.
+
+    A runner of tasks does what that folder's recipe says, and git sends to that folder's remotes.
+    """
+    program = run.partition(" ")[0]
+    return not ({"recipe", "task", "changes"} & table.tags_of(program) or _FETCHES.fullmatch(run))
 
 
 def steers(path: str) -> bool:

@@ -235,11 +235,14 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         (heads[grammar.family_of(head) or head] if head else wholes[part.name]).append(row)
     for run in [run for run in heads if run.count("/") > 1 and run.partition(" ")[2].startswith("./")]:
         heads[f"{run.rpartition('/')[0]}/"] += heads[run]  # scripts of one folder below the project
+    rooms = _ran_in((row for head, found in heads.items() if grammar.is_at_home(head) for row in found), folders, least)
     for head, found in sorted(heads.items()):
         seen = sum(row[2] for row in found)
         varied = len({grammar.head_of(row[0])[1] for row in found}) if head.endswith("/") else seen
         if min(seen, varied) >= least:
-            yield _generalised(head, found, seen, folders, least)
+            rule = _generalised(head, found, seen, folders, least)
+            at = {*rule.at, *(rooms if grammar.is_at_home(head) else ())}
+            yield msgspec.structs.replace(rule, at=tuple(sorted(at)))
     for name, found in sorted(wholes.items()):
         yield from _exact(name, found, folders, least)
 
@@ -262,20 +265,23 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
     counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
     paths: defaultdict[str, set[str]] = defaultdict(set)
     valued: set[str] = set()
+    files: set[str] = set()
     for part, bases, number, _ in rows:
         for word in grammar.positions(part, len(grammar.head_of(part)), flags):
-            is_path = grammar.kind_of(word.text) is grammar.PATH and word.text != os.devnull
-            varies = is_path and grammar.may_vary(head, word.option)
+            is_path = word.is_path or (grammar.kind_of(word.text) is grammar.PATH and word.text != os.devnull)
+            varies = is_path and (word.is_path or grammar.may_vary(head, word.option))
+            files |= {word.text} if word.is_path else set()
             for where in _places(word.text, bases, folders) if varies else ():
                 paths[_top(where, folders)].add(where)
             valued |= {f"{word.option} {grammar.PATH}"} if varies and word.option else set()
             if not is_path or _inside(word.text, bases, folders):
                 counted[word.option][word.text] += number
     found = [folder for folder, there in paths.items() if folder and len(there) >= min(least, TWICE)]
-    found = _widened(found, head, folders, least)
+    found = _widened(found, paths, head, folders, least)
     for words in (words for option, words in counted.items() if grammar.may_vary(head, option)):
-        for text in [text for text in words if grammar.kind_of(text) is grammar.PATH]:
-            if _top(absolute(text, folders.cwd, folders.home), folders) in found:
+        for text in [text for text in words if text in files or grammar.kind_of(text) is grammar.PATH]:
+            top = _top(absolute(text, folders.cwd, folders.home), folders)
+            if top in found or (top and folders.cwd in found and inside(top, folders.cwd)):
                 del words[text]  # its folder says so already
     named = [*valued, *(text for option, words in counted.items() for text in _named(head, option, words, least))]
     return CommandRule(
@@ -289,12 +295,15 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
     )
 
 
-def _widened(found: list[str], head: str, folders: WorkingFolders, least: int) -> list[str]:
+def _widened(
+    found: list[str], seen: Iterable[str], head: str, folders: WorkingFolders, least: int
+) -> list[str]:
     """These folders, or the project where `least` of them lie in it; what removes files stays where it was seen."""
-    within = [folder for folder in found if inside(folder, folders.cwd)]
-    if len(within) < max(least, TWICE) or head in ("rm", "rmdir", "mv"):
+    is_wide = head in grammar.WIDE
+    within = [folder for folder in (seen if is_wide else found) if folder and inside(folder, folders.cwd)]
+    if len(within) < (1 if is_wide else max(least, TWICE)) or head in ("rm", "rmdir", "mv"):
         return found
-    return [folders.cwd, *(folder for folder in found if folder not in within)]
+    return [folders.cwd, *(folder for folder in found if not inside(folder, folders.cwd))]
 
 
 def _named(head: str, option: str, words: Counter[str], least: int) -> Iterator[str]:
