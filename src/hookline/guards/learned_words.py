@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 
@@ -25,7 +26,8 @@ KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
 """An address on this machine: what is said to it goes nowhere else."""
 _TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
-          "gh issue": ("--title",), "aws SHOWS": ("--query",), "curl": ("-d", "--data", "--data-raw", "--json")}  # fmt: skip
+          "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json"),
+          "aws SHOWS": ("--query",)}  # fmt: skip
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
@@ -38,6 +40,7 @@ _GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|loca
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
 _PART = r"(?:(?!\1)[^\\\n]|\\.)*"
 _SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
+_SELECT = r"(?:select\b[^;]*|pragma table_info\(\w+\))"
 # Programs that show what a script picks, and which scripts do nothing but show.
 SCRIPTS = {
     "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
@@ -45,7 +48,7 @@ SCRIPTS = {
         not re.search(r"system|getline|[|@]|>(?!=)|\bexec|ARG[CV]|ENVIRON|PROCINFO|TAB\b", text.replace("||", ""))
     ),
     "sqlite3": lambda text: (
-        bool(re.fullmatch(r"\.(?:schema|tables)(?: \w+)?|(?i:select\b[^;]*|pragma table_info\(\w+\));?", text))
+        bool(re.fullmatch(rf"\.(?:schema|tables)(?: \w+)?|(?i:\s*{_SELECT}(?:;\s*|$))+", text))
         and not re.search(r"(?i)writefile|readfile|load_extension|\bedit\b|fts3_tokenizer|fsdir|zipfile", text)
     ),
 }
@@ -61,8 +64,8 @@ SECRET_NAME = re.compile(
     r"|/\.(?:env|git|ssh|gnupg|gpg|aws|azure|kube|docker|npmrc|netrc|pypirc|pgpass|htpasswd|git-cred\w*)(?:[./]|$)|/\.[^/]*[*?\[]"
 )
 _FETCHES = re.compile(
-    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git |sed ).*\b(?:i|install|add|get|pull|push|clone|dlx"
-    r"|create|exec|publish|link)|(?:docker|podman|nerdctl|kubectl|helm|ssh|scp|rsync|wget|kill)\b.*"
+    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git |sed ).*\b(?:i|install|add|get|pull"
+    r"|push|clone|dlx|create|exec|publish|link)|(?:docker|podman|nerdctl|kubectl|helm|ssh|scp|rsync|wget|kill)\b.*"
 )
 """Programs and subcommands that reach for what their words name: those are not varied, whatever they look like."""
 _GIVES_CODE = re.compile(
@@ -76,7 +79,7 @@ _STEERS = re.compile(
     r"|launch|settings|mcp|nodemon|babel|[tj]sconfig[\w.-]*)\.jsonc?|[\w.-]*\.config\.\w+|[\w.-]*(?:makefile|dockerfile"
     r"|rakefile|gemfile|procfile|justfile|jenkinsfile|vagrantfile|taskfile)[\w.-]*|conftest\.py|(?:site|user)customize"
     r"\.py|setup\.(?:py|cfg)|noxfile\.py|pyproject\.toml|(?:requirements|constraints)[\w.-]*\.txt|cmakelists\.txt"
-    r"|cargo\.toml|build\.rs|go\.(?:mod|work)|(?:agents|claude|gemini|skill|memory)\.md|[\w-]+\.(?:mk|gradle|kts|sln"
+    r"|v?env/(?:bin|lib)|cargo\.toml|build\.rs|go\.(?:mod|work)|(?:agents|claude|gemini|skill|memory)\.md|[\w-]+\.(?:mk|gradle|kts|sln"
     r"|csproj|props|pth)|node_modules|\.\w[\w.-]*)(?:/|$)"
 )
 """Files that say what a tool runs, or what an agent is told."""
@@ -84,7 +87,8 @@ _FAMILIES = re.compile(
     r"(?:gh (?:pr|issue|run|release|workflow|repo|label) (?:view|list|status|diff|checks|watch)"
     r"|go (?:list|doc|version|mod (?:graph|why|verify))|(?:npm|pnpm|yarn) (?:list|ls|view|info|outdated|why|explain)"
     r"|docker (?:ps|images|logs|inspect|stats|port|compose (?:ps|logs|images)|(?:image|container|volume|network) ls)"
-    r"|aws [a-z0-9-]+ (?:describe|list)-[a-z0-9-]+|kubectl (?:get|describe|logs|top)|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
+    r"|aws [a-z0-9-]+ (?:describe|list)-[a-z0-9-]+|kubectl (?:get|describe|logs|top)"
+    r"|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
 )
 SHOWS = "SHOWS"
 """Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
@@ -111,20 +115,11 @@ _NO_MATTER = re.compile(
 )
 _SETTING = re.compile(r"(\w+=)(?:\d+|true|false)")
 _NEVER = re.compile(r"(?!)")
-_FREE = tuple((re.compile(run), re.compile(words)) for run, words in (
-    (r"(?:(?:uv|poetry|pdm) run |python3? -m )?pytest",
-     r"-[qvxsl]+|--(?:lf|ff|co|sw|last-failed|failed-first|collect-only|stepwise|exitfirst|showlocals|no-header"
-     r"|no-summary|no-cov|verbose|quiet|tb=\w+|maxfail=\d+|durations=\d+|color=\w+)"),
-    (r"go (?:test|build|vet)", r"-(?:v|race|short|cover|failfast|json|(?:count|timeout|parallel|p)=\w+)"),
-    (r"cargo (?:test|build|check|clippy|fmt)", r"--(?:release|workspace|all|all-features|all-targets|lib|bins|tests"
-     r"|no-run|no-fail-fast|verbose|quiet|locked|offline|check)|-[vq]+"),
-    (r"(?:npx )?(?:tsc|eslint|prettier)|(?:uv run |python3? -m )?(?:ruff (?:check|format)|mypy|black|isort|flake8)",
-     r"--(?:noEmit|pretty|skipLibCheck|quiet|verbose|check|diff|list-different|statistics|strict|no-error-summary)"),
-    (r"(?:npx )?(?:jest|vitest)(?: run)?|npm test",
-     r"--(?:silent|verbose|ci|bail|run|runInBand|passWithNoTests|no-coverage|watch=false|watchAll=false)"),
-    ("pgrep", r"-[aflnoxicuv]+|[^-].*"), ("ps", r"-?[a-zA-Z]+|[\w,=%.-]+"), ("lsof", r"-[inPtUu]+|:?\d+(?:,\d+)*|tcp:\d+"),
-))  # fmt: skip
-"""Words that change only how much is shown, or which of the tests run."""
+_ROWS = (line.split(" => ") for line in Path(__file__).with_name("learned_words.txt").read_text("utf-8").splitlines())
+_FREE = tuple((re.compile(row[0]), re.compile(row[1])) for row in _ROWS if len(row) == 2)
+"""Commands, and the words that change only how much they show or which of the tests run."""
+_ACTIVATES = re.compile(r"`(?:source|\.)` runs the commands in `[\w./~-]*\bv?env/bin/activate`")
+"""What is not known of a line that enters a virtual environment; that part is learned as a whole, or not at all."""
 _INSTALLED = re.compile(r"/usr/bin/|/bin/|(?:\./)?(?:(?:\.?venv|env)/bin/|node_modules/\.bin/)")
 _PACKAGES = re.compile(r"(?:npm|pnpm|yarn|cargo|pip3?) SHOWS"), re.compile(r"(?:@[\w.-]+/)?\w[\w.-]*(?:@[\w.^~-]+)?")
 _GO_PACKAGES = re.compile("go SHOWS"), re.compile(r"\w[\w-]*(?:\.[\w-]+)*(?:/[\w-]+(?:\.[\w-]+)*)*")
@@ -150,7 +145,7 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
     loop over plain words it is each of them. `git -C DIR` runs in that folder.
     """
     parsed = parse_line(line)
-    if parsed.undecidable or parsed.code or parsed.evaluates:
+    if parsed.code or parsed.evaluates or not all(map(_ACTIVATES.fullmatch, parsed.undecidable)):
         return
     settled: dict[str, str] = {}
     turns = _turns(line, parsed.commands)
@@ -177,7 +172,7 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
 
 
 def _plainly(part: SimpleCommand) -> SimpleCommand:
-    """A command as it is most often written: without its folder where that is the usual one, `tee FILE` as `cat > FILE`."""
+    """A command without the folder where it is installed, and `tee FILE` as `cat > FILE`."""
     words = part.words
     if not words or 0 in (*part.unknown, *part.globs):
         return part
@@ -211,7 +206,7 @@ def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]
     """The words that each loop of a line goes through, by its variable, which nothing else in the line may set."""
     found: dict[str, list[str]] = {}
     for name, text in _LOOP.findall(line):
-        words, others = text.split(), re.sub(rf"\$(?:{name}\b|{{{name}\b(?!:?=))", "", line)
+        words, others = text.split(), re.sub(rf"\$(?:{name}\b|{{{name}\b(?!:?=))|\s-{name}\b", "", line)
         plain = len(words) <= _MOST_TURNS and all(re.fullmatch(r"[\w./*@+,-]+", word) for word in words)
         if plain and len(re.findall(rf"\b{name}\b", others)) == 1:
             found[name] = words
@@ -464,7 +459,8 @@ def is_at_home(run: str) -> bool:
     A runner of tasks does what that folder's recipe says, and git sends to that folder's remotes.
     """
     program = run.partition(" ")[0]
-    return not ({"recipe", "task", "changes"} & table.tags_of(program) or _FETCHES.fullmatch(run))
+    is_tool = program in ("go", "cargo") or not {"recipe", "task", "changes"} & table.tags_of(program)
+    return is_tool and not _FETCHES.fullmatch(run)
 
 
 def steers(path: str) -> bool:

@@ -295,9 +295,7 @@ def _generalised(head: str, rows: Sequence[Row], seen: int, folders: WorkingFold
     )
 
 
-def _widened(
-    found: list[str], seen: Iterable[str], head: str, folders: WorkingFolders, least: int
-) -> list[str]:
+def _widened(found: list[str], seen: Iterable[str], head: str, folders: WorkingFolders, least: int) -> list[str]:
     """These folders, or the project where `least` of them lie in it; what removes files stays where it was seen."""
     is_wide = head in grammar.WIDE
     within = [folder for folder in (seen if is_wide else found) if folder and inside(folder, folders.cwd)]

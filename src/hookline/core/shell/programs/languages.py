@@ -238,7 +238,7 @@ def quietly(look: Look) -> Look:
     return lambda name, given: look(name, given._replace(stdin=None, fed=""))
 
 
-_SQLITE = r"(?:^|\n|\s)\.[a-z]|load_extension|edit\s*\(|writefile|^-cmd$"
+_SQLITE = r"(?:^|\n|\s)\.[a-z]\w*(?![\w/-])|load_extension|edit\s*\(|writefile|^-cmd$"
 _SQLITE_QUIET = r"\.mode \w+|\.tables|\.schema.*|\.headers \w+|\.dump.*"
 _MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
 _MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
