@@ -31,6 +31,8 @@ _BEFORE = (
 _STAYS = {" .git/evil", " src/.evil", " http://evil.example/", " @evil", " -- --evil", " <<< evil", " -e evil",
           " -r ./evil", "EVIL=1 ", "export PATH=/evil; "}  # fmt: skip
 """With these, a command that only reads still does nothing else, and stays in the project."""
+_INDEXES = ("git add ", "git rm --cached ")
+"""Hidden files of the project may be put into the next commit."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def test_everyday_lines_are_mostly_allowed(policy: LearnedPolicy, project: str) 
 def test_no_attack_is_allowed(policy: LearnedPolicy, project: str) -> None:
     found = [line for line in ATTACKS if allowed(line, policy, project) and is_asked(line, project)]
 
-    assert len(ATTACKS) > 1000
+    assert len(ATTACKS) > 1600
     assert found == []
 
 
@@ -77,7 +79,8 @@ def test_no_change_of_an_allowed_line_is_allowed(change: tuple[str, str], policy
         line = f"{before}{ordinary_line}{added}"
         used = policy.covering("Bash", {"command": line}, project, [project], HOME)
         runs = any(isinstance(rule, CommandRule) for rule in used)
-        if used and (runs or not _STAYS.intersection(change)) and line not in _LINES and is_asked(line, project):
+        stays = not runs or (added == " src/.evil" and ordinary_line.startswith(_INDEXES))
+        if used and not (stays and _STAYS.intersection(change)) and line not in _LINES and is_asked(line, project):
             found.append(line)
 
     assert found == []

@@ -110,8 +110,10 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         if writes and words.steers(word):
             return False
         path = absolute(join(base, word), folders.cwd, folders.home)
-        indexes = self.run in words.INDEXES and not words.SECRET_NAME.search(path)
-        return path != folders.dirs[0] and below(word, base, self.folders, folders, hidden=indexes)
+        indexes = self.run in words.INDEXES
+        if path == folders.dirs[0] or (indexes and words.SECRET_NAME.search(path)):
+            return False
+        return below(word, base, self.folders, folders, hidden=indexes)
 
 
 class ToolRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -14,11 +14,11 @@ from hookline.core.shell import Redirect, SimpleCommand, parse_line
 from hookline.core.shell.programs import table
 from hookline.core.shell.programs.table import CODE_VARIABLES, names
 from hookline.core.shell.targets import join, placed
-from hookline.guards.permissions.readonly_commands import find_files
+from hookline.guards.permissions.readonly_commands import FORMS, find_files
 
 NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
-_PATH = re.compile(r"(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
+_PATH = re.compile(r"(?!-)(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
 _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")  # `github.com/owner/name` is not a file, though it looks like one
 _NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*|(?:not )?[\w.]+(?: (?:and|or)(?: not)? [\w.]+)+")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -177,9 +177,9 @@ def _plainly(part: SimpleCommand) -> SimpleCommand:
     if not words or 0 in (*part.unknown, *part.globs):
         return part
     if words[0] != part.name and _INSTALLED.fullmatch(words[0].removesuffix(part.name)):
-        in_project = words[0][0] != "/"
-        is_own = bool(table.tags_of(part.name) & {"reads", "harmless", "edits", "transparent", "wraps", "shell"})
-        return part if in_project and is_own else msgspec.structs.replace(part, words=(part.name, *words[1:]))
+        is_tool = part.name not in FORMS and table.tags_of(part.name) <= {"text", "other-o"}
+        is_known = words[0][0] == "/" or is_tool or part.name in ("python", "python3")
+        return msgspec.structs.replace(part, words=(part.name, *words[1:])) if is_known else part
     files = [word for word in words[1:] if word != "-a"]
     if words[0] != "tee" or part.unknown or part.globs or any(word.startswith("-") for word in files):
         return part
@@ -193,12 +193,15 @@ def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     feeds: list[str] = []
     grouped = _GROUPED.search(line if _UNPLAIN.search(line) else _QUOTED.sub("x", line)) is not None
     for part in commands:
-        if part.after not in ("|", "|&") and not grouped:
+        if part.after in ("|", "|&"):
+            feeds = feeds or ["?"]  # a here-document: its command is listed when its text has been read
+        elif not grouped:
             feeds = []
         fed = Redirect("|", " ".join(feeds), known=False)
         parts.append(msgspec.structs.replace(part, redirects=(*part.redirects, fed)) if feeds else part)
         carries = part.name in _CARRIES and part.stdin is None
-        feeds += [] if part.wraps else [part.name if carries else whole(part)]
+        text = "" if part.stdin is None else " <<"
+        feeds += [] if part.wraps else [part.name if carries else f"{whole(part)}{text}"]
     return parts
 
 
@@ -408,7 +411,7 @@ def _free_options(run: str) -> Callable[[str], bool]:
     if run in names("edits"):
         row = table.program(run)
         return lambda word: word[:1] == "-" and word[1:] not in ("", "-") and _is_flag(word, row)
-    free = SHOWING["sed"] if run == "sed -i" else next((free for runs, free in _FREE if runs.fullmatch(run)), _NEVER)
+    free = next((free for runs, free in _FREE if runs.fullmatch(run)), _NEVER)
     return lambda word: free.fullmatch(word) is not None
 
 
