@@ -141,6 +141,7 @@ _OWN_ROWS = (
 
 OWN_EVENTS = MappingProxyType({row.name: row for row in _OWN_ROWS})
 """Events that Claude Code does not have: Hookline's agent fires them if a hook listens, and no CLI ever sends one."""
+_ALL = {**CATALOG, **OWN_EVENTS}
 
 HookEvent = StrEnum("HookEvent", {name: name for name in CATALOG})  # type: ignore[misc]  # the names are the table's
 """The 33 names, for those who like to write `HookEvent.PreToolUse`."""
@@ -150,8 +151,6 @@ def spec_of(event: Event | type[Event] | str) -> EventSpec:
     """The row of an event, its class or its name; an unknown name is refused with the near ones."""
     name: Any = event if isinstance(event, str) else event.event_name
     try:
-        return CATALOG[name]
+        return _ALL[name]
     except KeyError:
-        if name in OWN_EVENTS:
-            return OWN_EVENTS[name]
-        raise UnknownEvent(str(name), (*CATALOG, *OWN_EVENTS)) from None
+        raise UnknownEvent(str(name), tuple(_ALL)) from None

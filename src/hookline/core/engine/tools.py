@@ -76,7 +76,8 @@ class _Call:
         denied = self._heed(verdict)
         if denied is not None or verdict.decision not in (Decision.ASK, Decision.DEFER):
             return denied
-        unapproved = self._denied(verdict, verdict.reason or _NO_APPROVER)
+        no_approver = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
+        unapproved = self._denied(verdict, verdict.reason or no_approver)
         if verdict.decision is Decision.DEFER:
             return unapproved
         answer = await self._fire(PermissionRequest)
@@ -150,9 +151,6 @@ class _Call:
             raise TypeError(f"it has no parameter `{next(iter(rest))}`")
         self._tool.signature.bind(*bound.args, **bound.kwargs)
         self._bound = bound
-
-
-_NO_APPROVER = "this call needs an approval, and there is no one to ask here; pass approve= to `wrap_tool`"
 
 
 def _ms(started: float) -> float:

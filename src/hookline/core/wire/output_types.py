@@ -150,15 +150,12 @@ def _in_words(text: str, place: str, event_name: str) -> str:
         hint = "; leave it out to say nothing" if got == "`null`" and "null" not in expected else ""
         return f"expected {' or '.join(nouns[:-1])}" + (f", got {nouns[-1]}" if got else "") + hint
     if text.startswith(("Invalid enum value ", "Invalid value ")):
-        choices = ", ".join(f"`{word}`" for word in _choices(place, event_name))
+        field = place.rpartition(".")[2]
+        own = field != CHOICE and bool(event_name) and field in fields_of(event_name)
+        words = _TOP.get(place) or (get_args(type_of(event_name, field)) if own else ("allow", "deny"))
+        choices = ", ".join(f"`{word}`" for word in words)
         return f"expected one of {choices}, got `{text.partition(chr(39))[2].rstrip(chr(39))}`"
     return f"{text[:1].lower()}{text[1:]}"
-
-
-def _choices(place: str, event_name: str) -> tuple[str, ...]:
-    field = place.rpartition(".")[2]
-    own = field != CHOICE and bool(event_name) and field in fields_of(event_name)
-    return _TOP.get(place) or (get_args(type_of(event_name, field)) if own else ("allow", "deny"))
 
 
 _TOP = {"decision": ("approve", "block"), "type": ("hook_response",)}

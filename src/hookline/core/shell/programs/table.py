@@ -11,9 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-Operands = Literal["files", "text", "pattern"]
-"""What the words that are not options are: files, plain text, or a pattern or filter and then files."""
-
 
 def _read_rows(text: str) -> Iterator[tuple[str, str]]:
     """Each row as it is written: its names, and its words with those of `%NAME` filled in."""
@@ -42,7 +39,8 @@ class Program(NamedTuple):
     """One program's options, and what its other words are."""
 
     options: Mapping[str, str]
-    operands: Operands = "files"
+    operands: Literal["files", "text", "pattern"] = "files"
+    """What the words that are not options are: files, plain text, or a pattern or filter and then files."""
     most: int = 1_000  # how many operands it may have: `uniq in out` writes to its second
     no_pattern: frozenset[str] = frozenset()
     """With one of these options there is no pattern among the operands: all of them are files."""
