@@ -129,7 +129,7 @@ async def test_a_background_hook_cancelled_before_it_began_is_dropped() -> None:
     hooks = Hooks()
     hooks.on(PreToolUse, background=True)(_returning(lambda: None))
     await hooks.fire(BASH)
-    assert len(hooks.engine.background) == 1
+    assert len(hooks.engine.background._tasks) == 1
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
 

@@ -45,9 +45,6 @@ class Background:
         self._tasks: set[asyncio.Task[Outcome]] = set()
         self._late: deque[Outcome] = deque()
 
-    def __len__(self) -> int:
-        return len(self._tasks)
-
     def start(self, run: Coroutine[Any, Any, Outcome], tell: Callable[[Outcome], Any] | None = None) -> None:
         """Let `run` go on by itself; its outcome is kept until it is collected, and `tell` is told at once."""
         task = asyncio.get_running_loop().create_task(run)
