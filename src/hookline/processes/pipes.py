@@ -41,7 +41,6 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
     held: bool = False  # some process kept stdout or stderr open after the program had ended; it was ended too
     warm: bool = False
-    pid: int = 0
 
 
 Launch = Callable[[ProcessSpec], Awaitable[Child]]
@@ -322,7 +321,6 @@ def _result(process: Process) -> ProcessResult:
         truncated=process.truncated,
         held=process.held,
         warm=child.warm,
-        pid=child.pid,
     )
 
 

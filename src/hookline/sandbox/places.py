@@ -300,22 +300,22 @@ CACHES = {
 class WritableDirs:
     """Where a line may write: the folders it was given, its own temporary one, its caches and its open files."""
 
-    def __init__(self, projects: list[str] | None, temporary: str, caches: str, files: list[str]) -> None:
+    def __init__(self, projects: list[str] | None, temporary: str, caches: str, granted: list[str] | None) -> None:
         self.projects: list[str] | None = projects
         self.temporary: str = temporary
         self.caches: str = caches
-        self.files: list[str] = files
-        self.granted: list[str] | None = None if projects is None else [*projects, caches, temporary, *files]
+        self.granted: list[str] | None = granted
 
     @classmethod
     def make(cls, policy: Policy) -> WritableDirs:
         """Room for one line on this machine: the same for every line that may write to the same folders."""
         if policy.write is None:
-            return cls(None, "", "", [])
+            return cls(None, "", "", None)
         key = blake2s("\0".join(sorted(policy.write)).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
         temporary = temporary_folder(key)
         caches = cache_folder(key, temporary)
-        return cls([*policy.write, *worktree_folders(policy.write)], temporary, caches, open_files())
+        projects = [*policy.write, *worktree_folders(policy.write)]
+        return cls(projects, temporary, caches, [*projects, caches, temporary, *open_files()])
 
     @property
     def places(self) -> list[str]:

@@ -71,8 +71,8 @@ class _Crews(template.Template):
         if not self.last:
             return None
         policy, hidden, room = marshal.loads(self.last)  # noqa: S302 - written by us
-        places = HiddenPlaces(*hidden)
-        line = confined_line.ConfinedLine(Policy(**policy), [], {}, WritableDirs(*room), hidden=places)
+        places = HiddenPlaces(**hidden)
+        line = confined_line.ConfinedLine(Policy(**policy), [], {}, WritableDirs(**room), hidden=places)
         line.read.rights()
         return line
 
@@ -83,10 +83,7 @@ class _Crews(template.Template):
         self.noted = True
         data = b""
         if line is not None:
-            hidden, room = line.hidden, line.room
-            places = (hidden.outside, hidden.inside, hidden.shown)
-            where = (room.projects, room.temporary, room.caches, room.files)
-            data = marshal.dumps((line.kind(), places, where), _NO_REFERENCES)
+            data = marshal.dumps((line.kind(), vars(line.hidden), vars(line.room)), _NO_REFERENCES)
         file = kernel.memory_file(data)
         with suppress(OSError):  # there will be no next line: what forks the crews was let go, or killed
             self.note(template.TAKEN, b"", file)
@@ -111,7 +108,8 @@ class _WaitingCrew:
             os.setsid()
             signals.default(signals.INT, signals.QUIT)
             crew = run.Crew(self._take)
-            self._keep(self._launcher)
+            for one in (self._crews.requests, self._crews.to_template, self._to_launcher):
+                one.close()  # the supervisor's: each sees when the other one has ended
             message, descriptors = template.receive(self._launcher, 1, FREE + 2)
             if message == _OTHER:
                 crew.leave()
@@ -139,16 +137,9 @@ class _WaitingCrew:
             os.close(fd)
         return crew
 
-    def _keep(self, *kept: _socket.socket) -> None:
-        """Close what the other process of the crew uses, so that each sees when the other one has ended."""
-        outer = (self._crews.requests, self._crews.to_template)
-        for one in (*outer, self._launcher, self._to_launcher):
-            if one not in kept:
-                one.close()
-
     def _take(self) -> confined_line.ConfinedLine | int:
         """Take a line from the owner, as the supervisor; an exit code if it cannot be started."""
-        self._keep(self._crews.requests, self._crews.to_template, self._to_launcher)
+        self._launcher.close()
         kernel.die_with_parent(signals.KILL)
         if os.getppid() != self._pid:
             os._exit(confined_line.FAILED)
@@ -218,7 +209,7 @@ def _rehearse(before: confined_line.ConfinedLine | None = None) -> None:
         main.understand([*policy.arguments(), "--", "true"])
         hidden_places(policy, dict(os.environ))
         _ = before and WritableDirs.make(policy)  # which leaves a folder
-    line = JudgedLine(_USUAL, WritableDirs([], "/", "/", []), (), None)
+    line = JudgedLine(_USUAL, WritableDirs([], "", "", ["/"]), (), None)
     judge = supervisor.Supervisor(line)
     judge.look_around()
     path = kernel.buffer(b"/bin/true\0")
