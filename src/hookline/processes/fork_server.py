@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 from hookline.core import template
 from hookline.processes.loop import watch
 import hashlib
@@ -92,7 +92,7 @@ class ForkServer:
 
     def handle(self, word: bytes, rest: bytes) -> None:
         if word == b"ready":
-            self.stamps = Stamps.take(map(os.fsdecode, rest.split(b"\0")), self.began)
+            self.stamps = Stamps(map(os.fsdecode, rest.split(b"\0")), self.began)
             self._settle()
 
     def retire(self) -> None:
@@ -213,14 +213,10 @@ class Stamps:
     changed shortly before could change again within the same tick of its times: for those the content is compared.
     """
 
-    def __init__(self, stamps: dict[str, Stamp], contents: dict[str, str], *, usable: bool = True) -> None:
-        self._stamps, self._contents, self._usable = stamps, contents, usable
-
-    @classmethod
-    def take(cls, paths: Iterable[str], since: float) -> Self:
-        stamps = {path: stamp(path) for path in paths}
-        contents = {path: digest(path) for path, found in stamps.items() if recent(found, since)}
-        return cls(stamps, contents, usable=not any(changed_after(found, since) for found in stamps.values()))
+    def __init__(self, paths: Iterable[str], since: float) -> None:
+        self._stamps = {path: stamp(path) for path in paths}
+        self._contents = {path: digest(path) for path, found in self._stamps.items() if recent(found, since)}
+        self._usable = not any(changed_after(found, since) for found in self._stamps.values())
 
     def fresh(self) -> bool:
         if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):

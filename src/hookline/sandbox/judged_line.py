@@ -357,10 +357,7 @@ class SocketCopy:
             os.close(fd)
             raise
         self._flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-
-    @property
-    def blocking(self) -> bool:
-        return not self._flags & os.O_NONBLOCK
+        self.blocking: bool = not self._flags & os.O_NONBLOCK
 
     def connect(self, address: bytes) -> int:
         """Connect without waiting; 0 or the error."""

@@ -51,16 +51,13 @@ class ProgramFile:
         self.identity: tuple[int, int] = (status.st_dev, status.st_ino)
         self.size: int = status.st_size
         self.head: bytes = head
+        self.is_binary: bool = head.startswith(_ELF)
+        """Whether the kernel runs it itself, without an interpreter."""
         self.interpreter: list[str] = _interpreter(head)
         self.build: bytes = _build(head)
         machine = (head[4], struct.unpack("<H", head[18:20])[0]) if len(head) >= 20 else ()
         self.foreign: bool = self.is_binary and machine != _MACHINES.get(MACHINE)
         self.loader: str = _loader(head) if self.is_binary and not self.foreign else ""
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether the kernel runs it itself, without an interpreter."""
-        return self.head.startswith(_ELF)
 
 
 def _interpreter(head: bytes) -> list[str]:

@@ -5,7 +5,7 @@ import os
 import time
 
 _MOMENT = 0.002
-HUP, INT, QUIT, KILL, PIPE, TERM, CHLD, XFSZ = 1, 2, 3, 9, 13, 15, 17, 25
+HUP, INT, QUIT, KILL, PIPE, TERM, XFSZ = 1, 2, 3, 9, 13, 15, 25
 
 
 apart: set[int] = set()

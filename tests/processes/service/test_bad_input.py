@@ -380,7 +380,7 @@ def test_files_are_compared_whatever_the_clock_says(tmp_path: Path, jump: float)
     """Stamps taken after the clock was set back or forward: an unchanged file may be believed, a changed one never."""
     file = tmp_path / "hooks.py"
     file.write_text("a = 1\n")
-    stamps = Stamps.take([str(file)], time.time() + jump)
+    stamps = Stamps([str(file)], time.time() + jump)
     before = stamps.fresh()
     file.write_text("a = 2\n")
 

@@ -122,26 +122,23 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 """The service's own: nothing of the project whose event happens to start it."""
 
 
-def start(entry: str, *, now: bool = False) -> bool:
-    """Start the service in the background unless it runs, starts or has just failed to; whether it was started.
+def start(entry: str, *, now: bool = False) -> None:
+    """Start the service in the background unless it runs, starts or has just failed to.
 
     `entry` is the module that its workers import.
     """
     name = address.instance()
-    if not name or not sys.executable:
-        return False
-    lock = take_lock(name)
+    lock = take_lock(name) if name and sys.executable else None
     if lock is None:
-        return False
+        return
     try:
         found = os.fstat(lock)
-        if not now and found.st_size > 0 and 0 <= time.time() - found.st_mtime < PAUSE:  # just tried
-            return False
-        os.pwrite(lock, b"starting\n", 0)
-        _launch(name, lock, entry)
+        just_tried = found.st_size > 0 and 0 <= time.time() - found.st_mtime < PAUSE
+        if now or not just_tried:
+            os.pwrite(lock, b"starting\n", 0)
+            _launch(name, lock, entry)
     finally:
         os.close(lock)
-    return True
 
 
 def _open_folder() -> int:

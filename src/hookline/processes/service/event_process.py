@@ -16,46 +16,36 @@ FAILED = 2  # the exit code by which a command hook says no
 Run = Callable[[list[str]], int]
 
 
-class Unsuitable(Exception):
-    """A fork of this process cannot stand in for the client's; the client answers by itself."""
-
-
-class ClientRequest:
-    """What the client would have been: its arguments, folder, mask, module path, environment, descriptors."""
-
-    def __init__(self, body: bytes, fds: list[int]) -> None:
-        fields = body.split(b"\0")
-        self.flags, mask, self.cwd, self.argv0 = map(os.fsdecode, fields[:4])
-        self.mask: int = int(mask)
-        self.words, at = frames.take(fields, 4)
-        self.path, at = frames.take(fields, at)
-        self.environ: list[bytes] = fields[at:]
-        self.fds = fds
-
-
-def receive(connection: _socket.socket) -> ClientRequest:
+def receive(connection: _socket.socket) -> tuple[bytes, list[int]]:
     """The request's body and its three descriptors."""
     start, fds = template.receive(connection, 4, 3)
     start += frames.exactly(connection, 4 - len(start))
     size = int.from_bytes(start, "big")
     if len(fds) != 3 or size > frames.LONGEST:
-        raise Unsuitable("not the body of a request")
-    return ClientRequest(frames.exactly(connection, size), fds)
+        raise frames.FrameError("not the body of a request")
+    return frames.exactly(connection, size), fds
 
 
-def become(request: ClientRequest) -> tuple[int, int]:
-    """Take on the client's place; copies of the descriptors where stdout and stderr are kept until the end."""
-    if request.flags != repr(tuple(sys.flags)):
-        raise Unsuitable("an interpreter with other flags")
-    template.replace_environ(request.environ)
-    os.chdir(request.cwd)
-    os.umask(request.mask)
-    sys.path[:] = request.path
-    sys.argv = [request.argv0, *request.words]
-    template.redirect(request.fds)
-    stdin, out, err = request.fds
+def become(body: bytes, fds: list[int]) -> tuple[list[str], int, int]:
+    """Take on the client's place: its arguments, folder, mask, module path, environment and descriptors.
+
+    What is returned are the words, and the descriptors where stdout and stderr are kept until the end.
+    """
+    fields = body.split(b"\0")
+    flags, mask, cwd, argv0 = map(os.fsdecode, fields[:4])
+    if flags != repr(tuple(sys.flags)):
+        raise frames.FrameError("an interpreter with other flags")
+    words, at = frames.take(fields, 4)
+    path, at = frames.take(fields, at)
+    template.replace_environ(fields[at:])
+    os.chdir(cwd)
+    os.umask(int(mask))
+    sys.path[:] = path
+    sys.argv = [argv0, *words]
+    template.redirect(fds)
+    stdin, out, err = fds
     os.close(stdin)
-    return out, err
+    return words, out, err
 
 
 def perform(run: Run, words: list[str]) -> int:

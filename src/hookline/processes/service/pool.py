@@ -53,10 +53,7 @@ class Route:
         if "utf8" in self.options:  # Python itself may have put it there, because there was no locale (PEP 538)
             startup = [entry for entry in startup if entry not in COERCED]
         self.startup: tuple[bytes, ...] = tuple(startup)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return self.executable, self.home, self.flags, self.startup
+        self.key: tuple[object, ...] = (self.executable, self.home, self.flags, self.startup)
 
     @property
     def hook_set(self) -> str:

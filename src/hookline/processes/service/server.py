@@ -47,7 +47,7 @@ class Service:
         self.waiting: list[socket.socket] = []
         self.confinement: list[object] = address.confinement("self")
         files = [getattr(module, "__file__", None) or "" for module in tuple(sys.modules.values())]
-        self.own: Stamps = Stamps.take([file for file in files if "hookline" in file], self.began)
+        self.own: Stamps = Stamps([file for file in files if "hookline" in file], self.began)
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -195,14 +195,13 @@ class Spare:
         try:
             try:
                 connection.settimeout(READ_LIMIT)
-                request = event_process.receive(connection)
-                out, err = event_process.become(request)
-            except (OSError, ValueError, event_process.Unsuitable, frames.FrameError) as problem:
+                words, out, err = event_process.become(*event_process.receive(connection))
+            except (OSError, ValueError, frames.FrameError) as problem:
                 connection.sendall(frames.frame(frames.DECLINED, str(problem).encode()))
                 os._exit(0)
             connection.settimeout(None)
             connection.sendall(frames.frame(frames.STARTED, os.getpid().to_bytes(4, "big")))
-            code, unchanged = self._perform(request.words, err)
+            code, unchanged = self._perform(words, err)
             sizes = [os.fstat(fd).st_size.to_bytes(8, "big") for fd in (out, err)]
             stays = self._end(stays=unchanged) and not has_left(connection)
             connection.sendall(frames.frame(frames.ENDED, code.to_bytes(4, "big", signed=True) + b"".join(sizes)))
@@ -274,7 +273,7 @@ def rehearse(run: event_process.Run, *commands: list[str]) -> None:
         os.lseek(fds[0], 0, os.SEEK_SET)
         ours, theirs = _socket.socketpair()
         client.send_body(theirs, words, [*map(b"=".join, pretended.items())], fds)
-        kept = event_process.become(event_process.receive(ours))
+        _, *kept = event_process.become(*event_process.receive(ours))
         with (
             open(0, closefd=False) as sys.stdin,
             open(1, "w", closefd=False) as sys.stdout,
