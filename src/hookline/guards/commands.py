@@ -79,11 +79,11 @@ def matches_command(pattern: GuardPattern, part: SimpleCommand) -> RuleMatch:
 
 
 def _fits(pattern: CommandPattern, part: SimpleCommand) -> RuleMatch:
-    words = pattern.sort(part.name, part.words[1:], [index - 1 for index in part.unknown])
-    here = pattern.has_flags(words.flags)
-    if here and operands_fit(pattern.operands, words.operands, unsure=False):
+    flags, operands, is_open = pattern.sort(part.name, part.words[1:], [index - 1 for index in part.unknown])
+    here = pattern.has_flags(flags)
+    if here and operands_fit(pattern.operands, operands, unsure=False):
         return RuleMatch.YES
-    may = (here or words.open) and bool(part.unknown) and operands_fit(pattern.operands, words.operands, unsure=True)
+    may = (here or is_open) and bool(part.unknown) and operands_fit(pattern.operands, operands, unsure=True)
     return RuleMatch.MAYBE if may else RuleMatch.NO
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NoReturn
@@ -124,8 +125,13 @@ class Lines(Struct):
 
 @contextmanager
 def _ended_with_us(child: Callable[[], Watched | None]) -> Iterator[None]:
-    """Whatever ends us ends the child first."""
-    before = _handle(signal.SIGTERM), _handle(signal.SIGHUP)
+    """Whatever ends us ends the child first; so do these signals, where this is the thread that can handle them."""
+
+    def leave(received: int, frame: Any) -> NoReturn:
+        raise SystemExit(128 + received)
+
+    handled = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, leave) for number in handled}
     try:
         yield
     except BaseException:
@@ -134,18 +140,5 @@ def _ended_with_us(child: Callable[[], Watched | None]) -> Iterator[None]:
             running.end()
         raise
     finally:
-        for number, handler in zip((signal.SIGTERM, signal.SIGHUP), before, strict=True):
-            if handler is not None:
-                signal.signal(number, handler)
-
-
-def _handle(number: signal.Signals) -> Any:
-    """Make a signal an exit like Ctrl-C is; what it was before, or none if that cannot be done here."""
-
-    def leave(received: int, frame: Any) -> NoReturn:
-        raise SystemExit(128 + received)
-
-    try:
-        return signal.signal(number, leave)
-    except ValueError:  # not the main thread
-        return None
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -62,16 +62,8 @@ class Operand:
         self.value: bool = value
 
 
-class Sorted:
-    """A command's words: its flags as a set, and the other words in order.
-
-    `open` says whether a word that is known only later may still be a flag.
-    """
-
-    def __init__(self, flags: frozenset[str], operands: list[Operand], *, open: bool) -> None:
-        self.flags: frozenset[str] = flags
-        self.operands: list[Operand] = operands
-        self.open: bool = open
+Sorted = tuple[frozenset[str], list[Operand], bool]
+"""A command's flags, its other words in order, and whether a word that is known only later may still be a flag."""
 
 
 class CommandPattern:
@@ -108,8 +100,8 @@ class CommandPattern:
     def takes(self, name: str, words: Sequence[str]) -> bool:
         """Whether the pattern matches a program called `name` with these arguments, all of them known."""
         if self.names(name) and self.may_take(words):
-            found = self.sort(name, words)
-            if self.has_flags(found.flags) and operands_fit(self.operands, found.operands, unsure=False):
+            flags, operands, _ = self.sort(name, words)
+            if self.has_flags(flags) and operands_fit(self.operands, operands, unsure=False):
                 return True
         return _whole(self.text, " ".join([name, *words]))
 
@@ -227,7 +219,7 @@ def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = ()) -
         option, may_be_flag = "", may_be_flag or not known
     if name == "git":
         flags |= _refspec_flags([operand.text for operand in operands])
-    return Sorted(_meant(flags, _table(name, words)), operands, open=may_be_flag)
+    return _meant(flags, _table(name, words)), operands, may_be_flag
 
 
 def _refspec_flags(operands: list[str]) -> set[str]:

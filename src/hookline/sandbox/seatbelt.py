@@ -32,7 +32,17 @@ def profile(policy: Policy, writable: Iterable[str], hidden: Iterable[str] = (),
     """
     with open(os.path.join(os.path.dirname(__file__), "seatbelt.sb")) as file:
         head = file.read().rstrip("\n")
-    lines = [head, *_reading(policy, writable), *_writing(policy, writable), *_network(policy)]
+    read = "" if policy.read is None else f" {_below([*_SYSTEM, *policy.read, *writable])}"
+    write = "" if policy.write is None else f" {_below(writable)}"
+    lines = [
+        head,
+        "(allow file-read-metadata file-test-existence)",  # names are seen everywhere: a program resolves paths
+        f"(allow file-read*{read})",
+        f'(allow file-write* {_exactly(_DEVICES)} (regex #"^/dev/ttys[0-9]+$"))',
+        f"(allow file-write*{write})",
+        "(deny file-write-setugid)",
+        *_network(policy),
+    ]
     if found := [*hidden]:
         lines.append(f"(deny file-read* file-write* {_below(found)})")
     if found := [f"(regex #{_quoted(expression)})" for expression in protected]:
@@ -42,18 +52,6 @@ def profile(policy: Policy, writable: Iterable[str], hidden: Iterable[str] = (),
     if open_ends := [*(f"--{name}" for name in policy.limits), *(f"--token {token}" for token in policy.tokens)]:
         lines.append(f"; not held by Seatbelt: {', '.join(open_ends)}")
     return "\n".join(lines) + "\n"
-
-
-def _reading(policy: Policy, writable: Iterable[str]) -> list[str]:
-    """Names are seen everywhere, as a program that resolves a path needs them."""
-    granted = "" if policy.read is None else f" {_below([*_SYSTEM, *policy.read, *writable])}"
-    return ["(allow file-read-metadata file-test-existence)", f"(allow file-read*{granted})"]
-
-
-def _writing(policy: Policy, writable: Iterable[str]) -> list[str]:
-    granted = "" if policy.write is None else f" {_below(writable)}"
-    devices = f'(allow file-write* {_exactly(_DEVICES)} (regex #"^/dev/ttys[0-9]+$"))'
-    return [devices, f"(allow file-write*{granted})", "(deny file-write-setugid)"]
 
 
 def _network(policy: Policy) -> list[str]:
