@@ -216,7 +216,8 @@ class Stamps:
     def __init__(self, paths: Iterable[str], since: float) -> None:
         self._stamps = {path: stamp(path) for path in paths}
         self._contents = {path: digest(path) for path, found in self._stamps.items() if recent(found, since)}
-        self._usable = not any(changed_after(found, since) for found in self._stamps.values())
+        changed = [max(found[3:]) / 1e9 for found in self._stamps.values() if found is not None]
+        self._usable = not any(since <= moment <= time.time() for moment in changed)  # what is of the future has not
 
     def fresh(self) -> bool:
         if not self._usable or any(stamp(path) != found for path, found in self._stamps.items()):
@@ -234,11 +235,6 @@ def stamp(path: str) -> Stamp:
         found = os.stat(path)
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
     return None
-
-
-def changed_after(found: Stamp, since: float) -> bool:
-    """Whether a file has changed since a moment; one that claims to be from the future has not."""
-    return found is not None and since <= max(found[3], found[4]) / 1e9 <= time.time()
 
 
 def recent(found: Stamp, moment: float) -> bool:

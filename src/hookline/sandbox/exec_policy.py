@@ -212,11 +212,12 @@ class Approvals:
 
     def __init__(self, library: programs.Library) -> None:
         self._library = library
-        self._noted: dict[int, tuple[tuple[int, int], list[str], str, list[str] | None]] = {}
+        self.noted: dict[int, tuple[tuple[int, int], list[str], str, list[str] | None]] = {}
+        """Each thread whose start was let go and has not been seen yet."""
 
     def note(self, start: Start) -> None:
-        if len(self._noted) >= _MOST_NOTED:
-            self._noted.clear()  # programs that never told of their start; the others are judged once more
+        if len(self.noted) >= _MOST_NOTED:
+            self.noted.clear()  # programs that never told of their start; the others are judged once more
         file, environ = self._library.look(start.opened), start.environ
         for _ in range(_MOST_INTERPRETERS):
             if file is None or not file.interpreter:
@@ -224,18 +225,14 @@ class Approvals:
             start = _interpreted(start, file)
             file = self._library.look(start.path)
         if file is not None:
-            self._noted[start.thread] = (file.identity, start.argv, start.cwd, environ)
-
-    def awaits(self, thread: int) -> bool:
-        """Whether a start was let go that has not been seen yet."""
-        return thread in self._noted
+            self.noted[start.thread] = (file.identity, start.argv, start.cwd, environ)
 
     def surprises(self, thread: int) -> list[Start]:
         """What runs in a thread where it is not what was noted: as a program, and as a script that it may have been.
 
         Where variables mattered, a debugger does, too: it may have come since.
         """
-        noted = self._noted.pop(thread, None)
+        noted = self.noted.pop(thread, None)
         status = os.stat(f"/proc/{thread}/exe")
         words = _texts(f"/proc/{thread}/cmdline")
         cwd = real(thread, AT_FDCWD, "")

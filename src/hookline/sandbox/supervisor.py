@@ -70,7 +70,7 @@ class ProgramStarts:
         """A debugger can make a program do anything: those that patterns name are left alone, then and later."""
         target = call.number(1)
         process = kernel.process_of(target)
-        if self._approvals.awaits(process) or self._approvals.awaits(target):
+        if process in self._approvals.noted or target in self._approvals.noted:
             raise kernel.error(errno.EPERM)
         path = os.readlink(f"/proc/{process}/exe")
         pattern = self.judge.names(path, f"/proc/{process}/exe")

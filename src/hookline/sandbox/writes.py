@@ -100,10 +100,7 @@ class NameCalls(WriteJudge):
     def table(self) -> Table:
         """These calls, and those after which a caller is another one."""
         table: Table = {name: self._make for name in syscalls.WRITES if name not in syscalls.OPENS}
-        return table | dict.fromkeys(syscalls.CREDENTIALS, self._forget)
-
-    def _forget(self, _call: Syscall) -> None:
-        self._line.callers.forget()
+        return table | dict.fromkeys(syscalls.CREDENTIALS, lambda _: self._line.callers.forget())
 
     def _make(self, call: Syscall) -> None:
         if self._line.places is None:

@@ -153,11 +153,6 @@ def keep_crew(name: str, state: str, log: Log) -> WantedProcess:
                          wanted=wanted, unwanted="confined lines: no line is confined any more")  # fmt: skip
 
 
-def state_folders(state: str) -> list[str]:
-    """The user's usual state folder, and another one, if the command that started the service uses one."""
-    return [folder for folder in dict.fromkeys((usual_state(), state)) if os.path.isabs(folder)]
-
-
 def usual_state() -> str:
     """The state folder of this user's account, whatever a project's variables say."""
     return f"{account_home()}/.local/state/hookline"

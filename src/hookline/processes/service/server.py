@@ -34,7 +34,7 @@ class Service:
         self.log: Log = log
         self.path: str = f"{name}.sock"
         self.pool: Pool = Pool(entry, log)
-        folders = keepers.state_folders(state)
+        folders = [each for each in dict.fromkeys((keepers.usual_state(), state)) if os.path.isabs(each)]
         self.leaves: dict[str, keepers.WantedProcess] = {each: keepers.keep_leaf(each, log) for each in folders}
         self.sinks: list[keepers.WantedProcess] = [keepers.keep_sink(folder, log) for folder in folders]
         self.inbox: keepers.InboxKeeper = keepers.InboxKeeper(name, home, state, log)
