@@ -62,8 +62,13 @@ class Group(msgspec.Struct, frozen=True):
     async def _members(self, known: frozenset[_Life]) -> list[_ProcessEntry]:
         """The processes that belong to the run, or were known to, and their descendants."""
         if not _HAS_PROC:  # without /proc the group is all that can be seen
-            alive = _group_exists(self.leader)
-            return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())] if alive else []
+            try:
+                os.killpg(self.leader, 0)
+            except ProcessLookupError:
+                return []
+            except PermissionError:  # there is one, but its members have become another user's
+                pass
+            return [_ProcessEntry(self.leader, 0, self.leader, self.leader, 0, ())]
         census = await _CENSUS.setdefault(asyncio.get_running_loop(), _SharedCensus()).take()
         found = {one.pid: one for one in census if one.belongs(self.leader, self.marker) or one.life in known}
         while more := [one for one in census if one.parent in found and one.pid not in found]:
@@ -78,14 +83,6 @@ class Group(msgspec.Struct, frozen=True):
         for one in members:
             if one.group != self.leader:
                 _signal_if_same(one, number)
-
-
-def _group_exists(leader: int) -> bool:
-    try:
-        os.killpg(leader, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def _signal_if_same(found: _ProcessEntry, number: int) -> None:

@@ -9,7 +9,6 @@ from functools import partial
 
 from hookline.sandbox import kernel, programs
 from hookline.sandbox.confined_line import PathRights
-from hookline.sandbox.kernel import content, facts
 from hookline.sandbox.path_access import WritablePlaces, real, resolve_in_process
 from hookline.sandbox.patterns import STAR, CommandPattern, shortest
 from hookline.sandbox.syscalls import AT_FDCWD
@@ -248,11 +247,11 @@ class Approvals:
 
 
 def _texts(path: str) -> list[str]:
-    return [os.fsdecode(text) for text in content(path).split(b"\0")[:-1]]
+    return [os.fsdecode(text) for text in kernel.content(path).split(b"\0")[:-1]]
 
 
 def _is_traced(thread: int) -> bool:
-    return facts(f"/proc/{thread}/status")[b"TracerPid"] != b"0"
+    return kernel.facts(f"/proc/{thread}/status")[b"TracerPid"] != b"0"
 
 
 def _base(path: str) -> str:

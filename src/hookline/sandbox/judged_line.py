@@ -14,7 +14,6 @@ import os
 from contextlib import suppress
 
 from hookline.sandbox import kernel
-from hookline.sandbox.kernel import content
 from hookline.sandbox.path_access import WritablePlaces
 from hookline.sandbox.places import DEVICES, WritableDirs, entries_in
 from hookline.sandbox.policy import Policy
@@ -76,7 +75,7 @@ def _own_terminals() -> set[str]:
 
 def terminal_of(thread: int | str) -> str:
     """The terminal that a thread belongs to; empty where it has none."""
-    number = int(content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
+    number = int(kernel.content(f"/proc/{thread}/stat").rpartition(b")")[2].split()[4])
     if os.major(number) not in _TERMINALS:
         return ""
     return f"/dev/pts/{(os.major(number) - _TERMINALS.start) * 256 + os.minor(number)}"
@@ -84,7 +83,7 @@ def terminal_of(thread: int | str) -> str:
 
 def _identifiers(kind: str) -> frozenset[int]:
     with suppress(OSError):
-        return frozenset(int(line.split()[1]) for line in content(f"/proc/sysvipc/{kind}").splitlines()[1:])
+        return frozenset(int(line.split()[1]) for line in kernel.content(f"/proc/sysvipc/{kind}").splitlines()[1:])
     return frozenset()
 
 

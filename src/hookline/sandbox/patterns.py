@@ -53,15 +53,8 @@ _MOST_LETTERS = 4
 STAR = "*"
 
 
-class Operand:
-    """A word that is no flag; right behind an option it may be that option's value."""
-
-    def __init__(self, text: str, *, known: bool, value: bool) -> None:
-        self.text: str = text
-        self.known: bool = known
-        self.value: bool = value
-
-
+Operand = tuple[str, bool, bool]
+"""A word that is no flag, whether it is known, and whether it may be the value of the option before it."""
 Sorted = tuple[frozenset[str], list[Operand], bool]
 """A command's flags, its other words in order, and whether a word that is known only later may still be a flag."""
 
@@ -144,14 +137,14 @@ def operands_fit(wanted: Sequence[str], given: Sequence[Operand], *, unsure: boo
     """Whether the words fit the pattern's in order; `*` takes one or more, a closing `*` any rest, none included."""
     end = len(wanted)
     states = {0}
-    for operand in given:
-        after = set(states) if operand.value else set()
+    for text, known, may_be_value in given:
+        after = set(states) if may_be_value else set()
         for state in states:
-            if unsure and not operand.known:
+            if unsure and not known:
                 after.update(range(state, end + 1))
             if state < end and wanted[state] == STAR:
                 after.update((state, state + 1))
-            elif state < end and operand.known and _same(operand.text, wanted[state]):
+            elif state < end and known and _same(text, wanted[state]):
                 after.add(state + 1)
         states = after
         if not states:
@@ -203,22 +196,22 @@ def sort_words(name: str, words: Sequence[str], unknown: Collection[int] = ()) -
         known = index not in unknown
         if word == "--" and known:
             rest = range(index + 1, len(words))
-            operands += [Operand(words[at], known=at not in unknown, value=False) for at in rest]
+            operands += [(words[at], at not in unknown, False) for at in rest]
             break
         if known and word.startswith("-") and len(word) > 1:
             flags |= _spellings(name, word)
             option, value = _valued(word)
             if value:
                 flags.add(f"{option}={value}")
-                operands.append(Operand(value, known=True, value=True))
+                operands.append((value, True, True))
             option = "" if "=" in word else word if word.startswith("--") else word[-1]
             continue
         if option and known:
             flags.add(f"{option}={word}")
-        operands.append(Operand(word, known=known, value=bool(option)))
+        operands.append((word, known, bool(option)))
         option, may_be_flag = "", may_be_flag or not known
     if name == "git":
-        flags |= _refspec_flags([operand.text for operand in operands])
+        flags |= _refspec_flags([text for text, _, _ in operands])
     return _meant(flags, _table(name, words)), operands, may_be_flag
 
 
