@@ -92,8 +92,7 @@ class ToolServer:
         number, method = message.get("id"), message.get("method")
         if number is None or method is None:
             return None
-        given = message.get("params")
-        params = given if isinstance(given, dict) else {}
+        params = jsonrpc.params_of(message)
         result: dict[str, Any] = {}
         if method == "initialize":
             version = params.get("protocolVersion", PROTOCOL_VERSION)

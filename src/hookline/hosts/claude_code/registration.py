@@ -21,7 +21,7 @@ from hookline.errors import HooksIgnored, HooksNotHonoured, extra
 from hookline.events import CATALOG, Event, spec_of
 from hookline.hosts.answer import answer, fails_closed, refusal
 from hookline.hosts.claude_code.messages import CallbackMatcher
-from hookline.replies import Reply, deny
+from hookline.replies import deny
 
 NEVER_CALLED = ("SessionStart", "SessionEnd")
 """Events on which the CLI registers callbacks and never calls them (FACTS.md: sdk_sessionstart, sdk_sessionend).
@@ -156,11 +156,8 @@ class _SdkCallback(Struct, frozen=True):
             await asyncio.wait([task])
             raise
 
-    def decode(self, payload: Any) -> Event:
-        return claude.decode_event(payload)
-
-    def encode(self, reply: Reply, event: Event) -> dict[str, Any]:
-        return claude.reply_object(reply, event)
+    decode = staticmethod(claude.decode_event)
+    encode = staticmethod(claude.reply_object)
 
     def refuse(self, problem: BaseException, payload: Any, event: Event | None) -> dict[str, Any]:
         if not fails_closed(self.kind):

@@ -79,9 +79,8 @@ class Answering:
             if served == request_id:
                 task.cancel(UNWANTED)
                 return
-        left = [one for one in self.waiting if one.request_id != request_id]
-        self.waiting.clear()
-        self.waiting.extend(left)
+        for one in [one for one in self.waiting if one.request_id == request_id]:
+            self.waiting.remove(one)
 
     def stop(self) -> list[asyncio.Task[None]]:
         """No answer is wanted any more: tell whatever still runs, and return it."""
@@ -166,17 +165,14 @@ class Answering:
         except msgspec.DecodeError as problem:
             raise ErrorAnswer(f"not a JSON-RPC message: {problem}", "invalid_request") from None
         name, number = request.server_name, message.get("id")
-        response: dict[str, Any] | None
+        response = jsonrpc.error(number, jsonrpc.METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
         try:
             if name in self._servers:
-                response = await self._servers[name].handle(message)
-            else:
-                response = jsonrpc.error(number, jsonrpc.METHOD_NOT_FOUND, f"there is no in-process server `{name}`")
+                response = await self._servers[name].handle(message) or {"jsonrpc": "2.0", "result": {}}
         except Exception as problem:
             log.exception("mcp server `%s` failed", name)
             response = jsonrpc.error(number, jsonrpc.INTERNAL_ERROR, f"{type(problem).__name__}: {problem}")
-        acknowledged = {"jsonrpc": "2.0", "result": {}} if response is None else response
-        return Raw(msgspec.json.encode({"mcp_response": acknowledged}))
+        return Raw(msgspec.json.encode({"mcp_response": response}))
 
 
 class ErrorAnswer(Exception):

@@ -10,15 +10,13 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from hookline.errors import ConfigError, EventError, MissingExtra
+from hookline.errors import ConfigError, EventError, extra
 from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.messages import Id, Message
 from hookline.hosts.gateway.pins import definitions_in
 
-try:
+with extra("a server at an address", "agent"):
     import httpx2
-except ImportError as problem:
-    raise MissingExtra("a server at an address", "agent") from problem
 
 _SECONDS = 600.0
 _LAST_SECONDS = 5.0

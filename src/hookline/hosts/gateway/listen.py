@@ -15,20 +15,18 @@ from typing import Any
 
 from hookline.core.origin import LOOPBACK, foreign
 from hookline.display import one_line
-from hookline.errors import ConfigError, EventError, HooklineError, MissingExtra
+from hookline.errors import ConfigError, EventError, HooklineError, extra
 from hookline.hosts.gateway import messages as wire
 from hookline.hosts.gateway.gateway import Gateway, log
 from hookline.hosts.gateway.messages import Id, Message
 from hookline.hosts.gateway.pins import Send
 
-try:
+with extra("`hookline mcp serve`", "console"):
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response, StreamingResponse
     from starlette.routing import Route
-except ImportError as problem:
-    raise MissingExtra("`hookline mcp serve`", "console") from problem
 
 PATH = "/mcp"
 _STATELESS_SINCE = "2026-07-28"

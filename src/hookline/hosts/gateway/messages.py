@@ -12,7 +12,7 @@ import msgspec
 
 from hookline.core.wire.json_text import write
 from hookline.display import strip_unseen
-from hookline.errors import ConfigError, EventError
+from hookline.errors import EventError, extra
 
 Message = dict[str, Any]
 Id = str | int
@@ -141,12 +141,10 @@ def misfits(value: Any, schema: Any) -> list[str]:
 
     Nothing is fetched: a schema that refers to another address is not one to judge by.
     """
-    try:
+    with extra("a JSON Schema", "agent"):
         from jsonschema import Draft202012Validator as Validator  # type: ignore[import-untyped]
         from jsonschema.exceptions import SchemaError, _WrappedReferencingError  # type: ignore[import-untyped]
         from referencing import Registry
-    except ImportError:
-        raise ConfigError("a JSON Schema", "needs a package; run `pip install 'hookline[agent]'`") from None
     try:
         Validator.check_schema(schema)
         judge = Validator(schema, registry=Registry())
