@@ -27,9 +27,6 @@ CLAUDE = read_row(
 # A rewrite is ignored without an allow beside it. After a tool call a block takes the place of the output: what the
 # tool returned does not reach the model. For a proof the `profile` of the user's settings is left out: it would choose
 # another model.
-_CODEX_CUTS_TO = {"SessionEnd": 3}
-
-
 def _codex_hashes(file: str, content: Any, ours: Callable[[Any], bool]) -> dict[str, str]:
     """The key and hash of each of our entries in `hooks.json`, whatever else the file holds."""
     found = {}
@@ -51,14 +48,11 @@ def _codex_hash(event: str, name: str, matcher: str | None, hook: dict[str, Any]
     timeout = hook.get("timeout")
     if not isinstance(timeout, int):  # an entry that was edited: none of our hashes fits it
         return ""
-    timeout = min(timeout, _CODEX_CUTS_TO.get(event, timeout))
+    timeout = min(timeout, 3) if event == "SessionEnd" else timeout  # which it cuts
     handler = {"type": "command", "command": hook["command"], "timeout": timeout, "async": False}
     definition = {"event_name": name, "hooks": [handler], **({} if matcher is None else {"matcher": matcher})}
     data = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(data.encode()).hexdigest()}"
-
-
-_CODEX_TRUST = HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _codex_hashes)
 
 
 # Gemini CLI: its own event names, timeouts in milliseconds, `decision: deny` for everything.
@@ -85,28 +79,29 @@ def _openhands_mcp(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 # Windsurf: an action for each tool, with the tool's input in `tool_info`.
-_WINDSURF_ACTIONS = {"run_command": ("Bash", {"command_line": "command"}), "write_code": ("Write", {}),
-                     "read_code": ("Read", {}), "mcp_tool_use": ("", {})}  # fmt: skip
-
-
 def _unwrap_windsurf(payload: dict[str, Any]) -> dict[str, Any]:
     """The action's name says which tool it is; `tool_info` is its input."""
     action, info = str(payload.get("agent_action_name", "")), as_dict(payload.pop("tool_info", None))
-    payload["hook_event_name"] = action
-    if "prompt" in action:
-        return {**payload, "prompt": info.get("user_prompt")}
-    name, fields = _WINDSURF_ACTIONS.get(action.partition("_")[2], ("", {}))
-    given = {fields.get(key, key): value for key, value in info.items()}
-    tool = name or f"mcp__{info.get('mcp_server_name')}__{info.get('mcp_tool_name')}"
-    return {**payload, "tool_name": tool, "tool_input": given, "cwd": info.get("cwd")}
+    tool = action.partition("_")[2]
+    if tool == "mcp_tool_use":
+        tool = mcp_name(info.get("mcp_server_name"), info.get("mcp_tool_name"))
+    about = {"tool_name": tool, "tool_input": info, "cwd": info.get("cwd")}
+    return {
+        **payload,
+        "hook_event_name": action,
+        **({"prompt": info["user_prompt"]} if "user_prompt" in info else about),
+    }
 
 
 _ROWS = (
     CLAUDE,
-    read_row("codex", hook_trust=_CODEX_TRUST),
+    read_row(
+        "codex",
+        hook_trust=HookTrust("config.toml", lambda key: ("hooks", "state", key, "trusted_hash"), _codex_hashes),
+    ),
     read_row("gemini", mcp=_gemini_mcp),
     read_row("qwen"),
-    read_row("copilot"),
+    read_row("copilot"),  # PermissionRequest alone calls its name `hookName`, whatever the configuration says
     read_row("kimi"),
     read_row("grok"),
     read_row("vibe"),
