@@ -85,12 +85,9 @@ def _unwrap_windsurf(payload: dict[str, Any]) -> dict[str, Any]:
     tool = action.partition("_")[2]
     if tool == "mcp_tool_use":
         tool = mcp_name(info.get("mcp_server_name"), info.get("mcp_tool_name"))
-    about = {"tool_name": tool, "tool_input": info, "cwd": info.get("cwd")}
-    return {
-        **payload,
-        "hook_event_name": action,
-        **({"prompt": info["user_prompt"]} if "user_prompt" in info else about),
-    }
+    call = {"tool_name": tool, "tool_input": info, "cwd": info.get("cwd")}
+    more = {"prompt": info["user_prompt"]} if "user_prompt" in info else call
+    return {**payload, "hook_event_name": action, **more}
 
 
 _ROWS = (
