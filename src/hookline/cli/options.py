@@ -93,8 +93,7 @@ class Once(argparse.Action):
 @cache
 def flag_tables() -> dict[str, list[Any]]:
     """The flags of each command: what it is for, then a row each, or the name of another table."""
-    found: dict[str, list[Any]] = msgspec.json.decode((TEXTS / "flags.json").read_bytes())
-    return found
+    return msgspec.json.decode((TEXTS / "flags.json").read_bytes(), type=dict[str, list[Any]])
 
 
 def parser_for(name: str, **words: Any) -> FlagParser:

@@ -242,8 +242,7 @@ class GovernedHooks(Hooks):
         if only is not None:
             named = any(hook.name == only for hook in policy.hooks)
             return await (policy if named else self.own).fire(event, deadline, only)
-        first = await policy.fire(event, deadline)
-        if first.blocked:
+        if (first := await policy.fire(event, deadline)).blocked:
             return first
         judged = _with_input(event, first.reply)
         mine = await self.own.fire(judged, deadline)

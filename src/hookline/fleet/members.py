@@ -178,8 +178,7 @@ class MachineRegistry:
             if token is None or token.expires < time.time():
                 raise FleetError("the token is unknown, used or too old; make a new one with `hookline fleet token`")
             member = Member(machine=f"m{_digest(key)[:16]}", name=name[:80], key=key, enrolled=timestamp())
-            known = state.members.get(member.machine)
-            if known is not None and known.revoked:
+            if (known := state.members.get(member.machine)) is not None and known.revoked:
                 raise FleetError("this machine's key was revoked; delete its fleet folder and join with a new one")
             state.tokens.remove(token)
             state.members[member.machine] = member
@@ -195,8 +194,7 @@ class MachineRegistry:
 
     def suspend(self, machine: str, why: str) -> bool:
         """Cut a machine off until it is resumed; whether it was not cut off already."""
-        member = self.members().get(machine)
-        if member is None or member.revoked or member.suspended:
+        if (member := self.members().get(machine)) is None or member.revoked or member.suspended:
             return False
         self._change(machine, suspended=why)
         return True

@@ -156,7 +156,6 @@ class Metrics:
         self.overflow: int = 0
 
     def __call__(self, notice: Notice) -> None:
-        """Count a verdict; anything else is passed over."""
         if not isinstance(notice, Verdict):
             return
         event = notice.event
@@ -316,7 +315,6 @@ class OpenTelemetry:
         self._lock = threading.RLock()
 
     def __call__(self, notice: Notice) -> None:
-        """Trace a verdict; anything else is passed over."""
         if isinstance(notice, Verdict):
             with self._lock:
                 self._spans(notice)

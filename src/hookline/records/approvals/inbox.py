@@ -63,8 +63,7 @@ class Inbox:
         cls, *, host: str = "", able: bool = False, before: Callable[[Event], Sequence[str]] | None = None
     ) -> Inbox | None:
         """The inbox of this user, if the settings have `approvals`; for a host that is `able` to ask, if `always`."""
-        found = load_approvals()
-        if found is None or (able and not found.always):
+        if (found := load_approvals()) is None or (able and not found.always):
             return None
         return cls(hold=found.hold or LONGEST_HOLD, host=host, before=before)
 
@@ -165,8 +164,7 @@ async def _connected(limit: float) -> socket.socket:
 async def alert(kind: str, title: str, text: str) -> None:
     """Tell the people of `approvals`, if its `alerts` are on; the same `kind` is not told again for a while."""
     try:
-        settings = load_approvals()
-        if settings is not None and settings.alerts is not None:
+        if (settings := load_approvals()) is not None and settings.alerts is not None:
             async with asyncio.timeout(_SECONDS):
                 await ask_once({"do": "alert", "kind": kind, "title": title, "text": text}, _SECONDS)
     except (ConfigError, TimeoutError, Unreachable) as problem:

@@ -76,8 +76,6 @@ MOST_OPEN = 200  # more open questions than any person reads: what is asked beyo
 _MOST_TEXT, _MOST_BEFORE = 4_000, 20
 _CONTENT = ("agent", "cwd", "tool", "input")
 
-State = Literal["open", "yes", "no", "used", "expired"]
-
 
 class TooManyQuestions(Exception):
     """There is no room for another question."""
@@ -99,7 +97,7 @@ class AskedQuestion(msgspec.Struct, kw_only=True):
     before: tuple[str, ...] = ()
     made: float = 0.0
     until: float = 0.0
-    state: State = "open"
+    state: Literal["open", "yes", "no", "used", "expired"] = "open"
     by: str = ""
     how: str = ""
     at: float = 0.0
@@ -158,8 +156,7 @@ class Questions:
 
     def answer(self, id: str, *, yes: bool, by: str, how: str) -> str:
         """Count an answer; why not, if it does not count."""
-        one = self.get(id)
-        if one is None:
+        if (one := self.get(id)) is None:
             return "there is no such question"
         if one.state != "open":
             return f"it was answered before: {one.state}" + (f", by {one.by} ({one.how})" if one.by else "")
@@ -177,8 +174,7 @@ class Questions:
         return one if hmac.compare_digest(token.encode(), expected.encode()) and one is not None else None
 
     def get(self, id: str) -> AskedQuestion | None:
-        one = self._all.get(id)
-        if one is None or one.state not in ("open", "yes"):
+        if (one := self._all.get(id)) is None or one.state not in ("open", "yes"):
             return one
         if self._clock() >= one.until or self._steady() >= self._ends[one.id]:
             one.state = "expired"
@@ -199,10 +195,9 @@ class Questions:
     def _restored(self) -> list[AskedQuestion]:
         try:
             found = msgspec.json.decode(self._file.read_bytes(), type=list[AskedQuestion])
-        except FileNotFoundError:
-            return []
         except (OSError, msgspec.MsgspecError, ValueError) as problem:
-            log.warning("open questions could not be read: %s", problem)
+            if not isinstance(problem, FileNotFoundError):
+                log.warning("open questions could not be read: %s", problem)
             return []
         now = self._clock()
         afresh: dict[str, Any] = {"state": "open", "by": "", "how": "", "at": 0.0, "key": "", "waiting": 0}

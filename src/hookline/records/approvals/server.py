@@ -73,8 +73,7 @@ class People:
     def alert(self, kind: str, title: str, text: str) -> None:
         """Tell everyone something, if they want to know, and the same not too often; denials only if there are many."""
         settings, now = self.settings(), time.monotonic()
-        limits = settings.alerts
-        if limits is None:
+        if (limits := settings.alerts) is None:
             return
         if kind == "denied":
             self._denials = [when for when in (*self._denials, now) if now - when < limits.seconds]

@@ -110,8 +110,7 @@ def follow(lines: Iterable[bytes], start: Link, key: bytes | None = None) -> Ite
 def _checked(line: bytes, last: Link, key: bytes | None) -> tuple[Link, str | None]:
     if not line.endswith(b"\n"):
         return last, "the line is torn: it does not end"
-    read = _read(line)
-    if read is None:
+    if (read := _read(line)) is None:
         return Link(last.seq + 1, ""), "the line was changed: it is not a record of this log"
     place, body, hashed = read
     if not hmac.compare_digest(digest(body, key), hashed):
@@ -236,8 +235,7 @@ class FileAnchor(Anchor):
             return None
         except OSError as problem:
             raise AuditError(f"{self.path}: the anchor cannot be read: {problem.strerror}") from None
-        mark = read_as(data, _Mark)
-        if mark is None:
+        if (mark := read_as(data, _Mark)) is None:
             raise AuditError(f"{self.path}: the anchor is damaged")
         if key is not None and not hmac.compare_digest(_signature(mark.seq, mark.hash, key), mark.mac):
             raise AuditError(f"{self.path}: the anchor was changed, or the key is another one")

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -27,9 +27,6 @@ from hookline.core.wire.json_text import read_as
 from hookline.errors import AuditError, HooklineError, extra
 from hookline.records.audit.chain import Anchor, Link, link_of
 from hookline.records.audit.reader import Cursor, LogReader
-
-if TYPE_CHECKING:
-    from nacl.signing import SigningKey as _Nacl
 
 EVERY = 1_000
 _LEAF = 32
@@ -50,7 +47,7 @@ class SigningKey:
     problem: type[HooklineError] = AuditError
 
     def __init__(self, seed: bytes) -> None:
-        self._key: _Nacl = _signing().SigningKey(seed)
+        self._key = _signing().SigningKey(seed)
 
     @classmethod
     def create(cls, path: Path) -> Self:

@@ -165,11 +165,8 @@ class _Cleaner:
             return self._fields(value)
         if isinstance(value, (list, tuple)):
             return self._items(value)
-        if value is None or isinstance(value, (bool, float)):
-            return value
-        if isinstance(value, int) and -_BIG < value < _BIG:
-            return value
-        return self._text(str(value))
+        fits = isinstance(value, int) and -_BIG < value < _BIG
+        return value if value is None or fits or isinstance(value, (bool, float)) else self._text(str(value))
 
     def _named(self, key: str, value: Any) -> Any:
         """What a field called `password` holds is a secret, whatever it looks like and however deep it lies."""

@@ -122,7 +122,6 @@ class AuditLog:
         self._thread: threading.Thread | None = None
 
     def __call__(self, notice: Notice) -> Reply | None:
-        """Take a verdict; anything else is passed over."""
         if not isinstance(notice, Verdict):
             return None
         if not self._tried:

@@ -87,10 +87,9 @@ class EventRecord(msgspec.Struct, gc=False):
     @property
     def about(self) -> str:
         """What it was about, on one short line: the command, the path, the prompt."""
-        if self.input:
-            for value in self.input.values():
-                if value.__class__ is str and value:
-                    return str(value)[:MOST_ABOUT]
+        for value in (self.input or {}).values():
+            if value.__class__ is str and value:
+                return str(value)[:MOST_ABOUT]
         if text := self.prompt or self.delta or self.last_assistant_message or self.error:
             return text[:MOST_ABOUT]
         if self.event == "AuditGap":
@@ -120,8 +119,7 @@ def decode(line: bytes) -> EventRecord | None:
 
 
 def _normalized(line: bytes) -> EventRecord | None:
-    found = read_object(line)
-    if found is None or not isinstance(found.get("event"), str):
+    if (found := read_object(line)) is None or not isinstance(found.get("event"), str):
         return None
     if isinstance(rows := found.get("hooks"), list):
         found["hooks"] = [_hook_row(row) for row in rows if isinstance(row, dict)]

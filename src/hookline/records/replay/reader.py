@@ -139,8 +139,7 @@ class Range:
             return ()
         if (b'"message"' not in line or b'"hash"' in line) and (found := self._audited(number, line)):
             return (found,)
-        entry = read_as(line, _Line)
-        if entry is None or entry.message is None or entry.type not in _SPOKEN:
+        if (entry := read_as(line, _Line)) is None or entry.message is None or entry.type not in _SPOKEN:
             return ()
         if prompt := _prompt(entry) if self._heard else "":
             event = UserPromptSubmit(session_id=entry.session_id, cwd=entry.cwd, prompt=prompt)
@@ -253,10 +252,8 @@ _BY_A_PERSON = re.compile(
 
 def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
     """Whether a call was made, and who refused it: by what the line says of permission, else by the result's text."""
-    denied = entry.denial is not None
-    if not denied:
-        denied = entry.permission.decision == "reject" if entry.permission is not None else refused(result)
-    if not denied:
+    rejected = entry.permission.decision == "reject" if entry.permission is not None else refused(result)
+    if entry.denial is None and not rejected:
         return msgspec.structs.replace(call, ran=True)
     person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None
     by_user = person or (entry.denial or "").lower().startswith("user")
