@@ -10,7 +10,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager
-from functools import cache
+from datetime import datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -43,6 +44,7 @@ TERMINATED = 143
 TEXTS: Path = Path(__file__).with_name("texts")
 _LOG_BYTES = 64 * 1024 * 1024  # how large a log of `install --audit` grows before a new file begins
 _LOADING, _PATIENCE = 60.0, 3.0
+_SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def examples(prog: str) -> str:
@@ -168,8 +170,20 @@ def numeric(
     return read
 
 
+def _moment(text: str, *, end: bool = False) -> datetime:
+    """A point in local time: `7d` is seven days ago, a day alone is its beginning or its end."""
+    if span := re.fullmatch(r"([0-9]{1,6})([mhdw])", text):
+        return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])})
+    try:
+        moment = datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        wanted = "a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`"
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got `{text}`") from None
+    return moment + timedelta(days=1, microseconds=-1) if end and "T" not in text and ":" not in text else moment
+
+
 _KINDS = {"int": int, "float": float, "path": Path, "port": numeric("a port, 0 to 65535", most=65_535), "once": Once,
-          "hidden": argparse.SUPPRESS}  # fmt: skip
+          "start_of": _moment, "end_of": partial(_moment, end=True), "hidden": argparse.SUPPRESS}  # fmt: skip
 
 
 def key_in(file: str | None) -> bytes | None:

@@ -14,7 +14,7 @@ from hookline.core.files import write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
 from hookline.fleet.bundle import fetch, pack, unpack
-from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, read_status, rows
+from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, logs_below, read_status, rows
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey, timestamp
 
 with extra("a fleet", "fleet"):
@@ -190,8 +190,7 @@ class FleetPages:
                 self.problem = f"the hub does not answer: {problem}; is `hookline fleet hub` running?"
 
     def logs(self) -> list[Path]:
-        ledger = Ledger(self.folder / "audit")
-        return [ledger.mirror(machine).path for machine in ledger.machines()]
+        return sorted(logs_below(self.folder / "audit"))
 
     def machines(self) -> dict[str, Any]:
         more = ("ok", "hooked", "proven")

@@ -169,9 +169,7 @@ class Ledger:
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, machine: str) -> Mirror:
-        if machine not in self._mirrors:
-            self._mirrors[machine] = Mirror(self.folder, machine)
-        return self._mirrors[machine]
+        return self._mirrors.setdefault(machine, Mirror(self.folder, machine))
 
     def machines(self) -> list[str]:
         return sorted(path.name.removesuffix(".jsonl") for path in logs_below(self.folder))

@@ -12,8 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,6 @@ _DECISIONS = ", ".join(WORDS).lower().replace(" ", "-").replace(",-", ", ")
 _POLL_SECONDS = 0.2
 _CANNOT = 2
 _SHORT = 60
-_SPANS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _LOOK, _PAUSE = 5.0, 60.0  # seconds between two looks at the settings, and until unusable ones are tried again
 ALL_FORMATS = (*FORMATS, "parquet")
 Log = tuple[str, Path]  # a machine, empty if there is only one, and its log
@@ -53,8 +51,8 @@ log: logging.Logger = logging.getLogger("hookline.audit")
 def main(argv: list[str]) -> int:
     """Show a log, verify it, or write it in another form."""
     flags = parser_for("audit")
-    add_commands(flags, "audit", dest="what", metavar="WHAT", decisions=_DECISIONS, word=_word, link=_link,
-                 formats=ALL_FORMATS, **RANGE)  # fmt: skip
+    words = {"decisions": _DECISIONS, "word": _word, "link": _link, "formats": ALL_FORMATS}
+    add_commands(flags, "audit", dest="what", metavar="WHAT", **words)
     args = flags.parse_args(argv)
     commands = {
         "show": _show, "verify": _verify, "report": _report, "export": _export_wanted,
@@ -80,21 +78,6 @@ def _word(text: str) -> str:
     if word not in WORDS:
         raise argparse.ArgumentTypeError(f"expected one of {_DECISIONS}, got `{text}`")
     return word
-
-
-def _moment(text: str, *, end: bool = False) -> datetime:
-    """A point in local time: `7d` is seven days ago, a day alone is its beginning or its end."""
-    if span := re.fullmatch(r"([0-9]{1,6})([mhdw])", text):
-        return datetime.now().astimezone() - timedelta(**{_SPANS[span[2]]: int(span[1])})
-    try:
-        moment = datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        wanted = "a date such as `2026-01-31` or `2026-01-31T12:00`, or a span such as `30m`, `12h` or `7d`"
-        raise argparse.ArgumentTypeError(f"expected {wanted}, got `{text}`") from None
-    return moment + timedelta(days=1, microseconds=-1) if end and "T" not in text and ":" not in text else moment
-
-
-RANGE = {"start_of": _moment, "end_of": partial(_moment, end=True)}  # what the flags of a range are read with
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.cli import main as entry
 from hookline.cli.commands.audit import ALL_FORMATS, export
-from hookline.cli.commands.console import ready
-from hookline.cli.commands.replay import report_text
+from hookline.cli.commands.console import ready, report_text
 from hookline.cli.options import add_commands, parser_for
 from hookline.cli.style import agreed, counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
@@ -22,7 +21,7 @@ from hookline.display import one_line
 from hookline.errors import FleetError
 from hookline.fleet.bundle import read_folder
 from hookline.fleet.enforce import check_in_process, preview
-from hookline.fleet.ledger import Ledger, MachineRow
+from hookline.fleet.ledger import Ledger, MachineRow, logs_below
 from hookline.fleet.machine import Machine
 from hookline.processes.service import address, control
 from hookline.records.approvals.inbox import alert
@@ -172,8 +171,7 @@ async def _verify(args: argparse.Namespace) -> int:
 
 
 async def _export(args: argparse.Namespace) -> int:
-    ledger = Ledger(_folder(args) / "audit")
-    return export([(machine, ledger.mirror(machine).path) for machine in ledger.machines()], args)
+    return export([(path.stem, path) for path in sorted(logs_below(_folder(args) / "audit"))], args)
 
 
 async def _console(args: argparse.Namespace) -> int:

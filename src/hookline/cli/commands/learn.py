@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from hookline.agent.session.transcript import project_folder
-from hookline.cli.commands.audit import RANGE
 from hookline.cli.options import numeric, parser_for
 from hookline.cli.person import require_person
 from hookline.cli.style import agreed, counted, paint
@@ -26,7 +25,7 @@ _HEADER = f"""# What hookline learned from history: calls that a person let happ
 
 def main(argv: list[str]) -> int:
     """Show each rule with its evidence, ask about it, write what was accepted."""
-    args = parser_for("learn", count=numeric("a number from 2 on", above=1), default=DEFAULT, **RANGE).parse_args(argv)
+    args = parser_for("learn", count=numeric("a number from 2 on", above=1), default=DEFAULT).parse_args(argv)
     if not args.dry_run and not args.json:
         require_person("learn")
     project, home = str(Path(args.project).resolve()), str(Path.home())

@@ -80,8 +80,8 @@ class IndexReader:
         found: list[sqlite3.Row] = self._local.db.execute(query, list(values)).fetchall()
         return found
 
-    def conditions(self, wanted: Filter) -> tuple[list[str], list[Any]]:
-        """A filter as the parts of a WHERE clause, and their values."""
+    def conditions(self, wanted: Filter, time: str = "time", width: int = 1) -> tuple[list[str], list[Any]]:
+        """A filter as the parts of a WHERE clause, and their values; `time` counts units of `width` milliseconds."""
         codes = [CODES.get(word, -1) for word in wanted.verdict]
         hooksets = self.ask(
             "SELECT h.hookset FROM hooksets h JOIN names n ON n.id = h.hook WHERE n.kind = ? AND n.name = ?",
@@ -97,8 +97,8 @@ class IndexReader:
             (wanted.failed, "failed = 1", []),
             (wanted.unseen, "hookset = 0", []),
             (wanted.session, "run = ?", [run[0][0] if run else -1]),
-            (wanted.since, "time >= ?", [wanted.since]),
-            (wanted.until, "time < ?", [wanted.until]),
+            (wanted.since, f"{time} >= ?", [wanted.since // width]),
+            (wanted.until, f"{time} < ?", [wanted.until // width]),
             (wanted.text, "(about LIKE ? ESCAPE '\\' OR reason LIKE ? ESCAPE '\\')", [text, text]),
         )
         given = [(part, values) for said, part, values in parts if said]
@@ -137,11 +137,7 @@ class IndexReader:
                 values.append((self.ask("SELECT max(id) FROM events")[0][0] or 0) - _MOST_SEARCHED)
             source, count = f"(SELECT *, time / {width} AS bucket FROM events{_where(parts)})", "count(*)"
         else:
-            parts, values = self.conditions(msgspec.structs.replace(wanted, since=0, until=0))
-            for limit, part in ((wanted.since, "bucket >= ?"), (wanted.until, "bucket < ?")):
-                if limit:
-                    parts.append(part)
-                    values.append(limit // width)
+            parts, values = self.conditions(wanted, "bucket", width)
             source, count = f"(SELECT * FROM cube{_where(parts)})", "sum(n)"
         return self.ask(f"SELECT {columns}, {count} AS n FROM {source} GROUP BY {columns}", values)
 
