@@ -108,7 +108,7 @@ def _enrolled(hub: Any, folder: Path) -> list[Path]:
 
 
 async def _reporting(hub: Any) -> int:
-    info = await hub.js.stream_info("KV_hookline_status")
+    info = await hub.admin.js.stream_info("KV_hookline_status")
     return int(info.state.messages)
 
 

@@ -94,7 +94,7 @@ class Connected:
 
     async def __aenter__(self) -> Leaf:
         self._task = asyncio.create_task(self.leaf.run())
-        await until(lambda: self.leaf._client is not None)
+        await until(lambda: hasattr(self.leaf, "_js"))
         return self.leaf
 
     async def __aexit__(self, *_: object) -> None:
@@ -163,14 +163,14 @@ async def test_a_hub_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pyt
 
 async def announce(hub: Hub, wanted: Rollout) -> None:
     """Set the target by hand, as somebody who has the server but not the team's key would."""
-    bucket = await hub.js.key_value(POLICY_BUCKET)
+    bucket = await hub.admin.js.key_value(POLICY_BUCKET)
     await bucket.put(TARGET, msgspec.json.encode(wanted))
 
 
 async def put_bundle(hub: Hub, version: int, data: bytes) -> str:
     import hashlib
 
-    store = await hub.js.object_store(BUNDLE_BUCKET)
+    store = await hub.admin.js.object_store(BUNDLE_BUCKET)
     await store.put(str(version), data)
     return hashlib.sha256(data).hexdigest()
 

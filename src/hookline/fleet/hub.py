@@ -55,9 +55,9 @@ class Hub:
         self.folder: HubFolder = HubFolder(path)
         self.server = server
         self.url: str = url or (server.url if server else "")
-        self.mirroring: Mirroring = Mirroring(self.folder, lambda: self.js, on_cut_off=self._apply_members, quota=quota)
+        self.mirroring: Mirroring = Mirroring(self.folder, lambda: self.admin.js, self._apply_members, quota)
         self._tasks: list[asyncio.Task[None]] = []
-        self._admin: Administrator | None = None
+        self.admin: Administrator  # since it runs
         self._disk_was_full = False
 
     async def start(self) -> None:
@@ -73,7 +73,7 @@ class Hub:
                 f"{problem}; the users it has to know are in {self.folder.users_path}: include that file in the "
                 "account that the fleet may use (with JetStream), and reload the server"
             ) from None
-        self._admin = Administrator(self.folder, client)
+        self.admin = Administrator(self.folder, client)
         await self._provision()
         address = HubAddress(self.url, own_server=self.server is not None)  # for other commands
         write_atomically(self.folder.path / "hub.json", msgspec.json.encode(address))
@@ -91,38 +91,29 @@ class Hub:
 
     async def stop(self) -> None:
         await wire.end(*self._tasks)
-        if self._admin is not None:
-            await self._admin.aclose()
+        if hasattr(self, "admin"):
+            await self.admin.aclose()
         if self.server is not None:
             self.server.stop()
 
-    @property
-    def admin(self) -> Administrator:
-        if self._admin is None:
-            raise FleetError("the hub is not running; start it with `hookline fleet hub`")
-        return self._admin
-
-    @property
-    def js(self) -> JetStreamContext:
-        return self.admin.js
-
     async def _provision(self) -> None:
         """Streams and buckets; what is there already stays as it is, but for what a machine may do to others."""
+        js = self.admin.js
         audit = StreamConfig(
             name=wire.AUDIT_STREAM, subjects=[f"{wire.AUDIT}.*"], storage=StorageType.FILE, allow_direct=True,
             duplicate_window=120, deny_delete=True,
         )  # fmt: skip
         with contextlib.suppress(BadRequestError):  # each may exist, with settings of the team's own
-            await self.js.add_stream(audit)
+            await js.add_stream(audit)
         for bucket, history in ((wire.POLICY_BUCKET, 16), (wire.STATUS_BUCKET, 1)):
             with contextlib.suppress(BadRequestError):
-                await self.js.create_key_value(KeyValueConfig(bucket=bucket, history=history, direct=True))
+                await js.create_key_value(KeyValueConfig(bucket=bucket, history=history, direct=True))
         with contextlib.suppress(BadRequestError):
-            await self.js.create_object_store(wire.BUNDLE_BUCKET)
-        statuses = (await self.js.stream_info(f"KV_{wire.STATUS_BUCKET}")).config
+            await js.create_object_store(wire.BUNDLE_BUCKET)
+        statuses = (await js.stream_info(f"KV_{wire.STATUS_BUCKET}")).config
         statuses.allow_rollup_hdrs = False  # one machine's message could remove what all others have said
         statuses.max_msg_size = MOST_STATUS
-        await self.js.update_stream(statuses)
+        await js.update_stream(statuses)
 
     async def _enrol(self, message: Any) -> None:
         try:
@@ -203,7 +194,7 @@ class Mirroring:
     """Follows the audit stream into the ledger."""
 
     def __init__(
-        self, folder: HubFolder, js: Callable[[], JetStreamContext], *, on_cut_off: Callable[[], None], quota: int
+        self, folder: HubFolder, js: Callable[[], JetStreamContext], on_cut_off: Callable[[], None], quota: int
     ) -> None:
         self._folder, self._js, self._on_cut_off, self._quota = folder, js, on_cut_off, quota
         self._keys: dict[str, str] = {}

@@ -29,7 +29,6 @@ from hookline.records.audit.checkpoint import Checkpoints
 from hookline.records.audit.reader import Cursor, LogReader
 
 with extra("a fleet", "fleet"):
-    from nats.aio.client import Client
     from nats.errors import Error as NatsError
     from nats.js import JetStreamContext
 
@@ -103,7 +102,7 @@ class Leaf:
         self._sequence = 0
         self._checkpoint = ""
         self._changed = asyncio.Event()
-        self._client: Client | None = None
+        self._js: JetStreamContext
         self._key = MachineKey.load(self.machine.seed_path)
         self._instance = secrets.token_hex(8)  # not kept: a copy of this machine has another
 
@@ -133,11 +132,11 @@ class Leaf:
                     await self.report()
                 await asyncio.sleep(STATUS_SECONDS)
 
-        self._client = client = await wire.connect(
+        client = await wire.connect(
             self.enrolment.hub, seed=self.machine.seed_path, inbox=wire.inbox_of(me), name=me, patient=True,
             reconnected_cb=on_back, on_problem=self.machine.note_trouble, closed_cb=on_closed,
         )  # fmt: skip
-        self._cursor = None
+        self._js, self._cursor = client.jetstream(), None
         loops = [self._policy_loop(), self._audit_loop(), status_loop(), closed.wait()]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
@@ -147,11 +146,6 @@ class Leaf:
             await wire.end(*tasks)
             with contextlib.suppress(Exception):
                 await client.close()
-
-    @property
-    def _js(self) -> JetStreamContext:
-        assert self._client is not None
-        return self._client.jetstream()
 
     async def _audit_loop(self) -> None:
         if not self.enrolment.audit:
