@@ -55,7 +55,7 @@ def policy_hooks(machine: Machine | None = None) -> tuple[Hook, ...]:
     try:
         policy = machine.verified_policy()
         hooks = load_policy(*policy) if policy is not None else ()
-        stale = [_gate("fleet.stale", _stale_answer(machine.enrolment()))] if _is_stale(machine) else []
+        stale = [_gate("fleet.stale", partial(_stale_answer, machine.enrolment()))] if _is_stale(machine) else []
         return (*(msgspec.structs.replace(hook, name=f"fleet/{hook.name}") for hook in hooks), *stale)
     except HooklineError as problem:
         why = f"the fleet's policy cannot be used: {problem}; run `hookline fleet status`"
@@ -130,15 +130,11 @@ def _is_stale(machine: Machine) -> bool:
     return False
 
 
-def _stale_answer(enrolment: Enrolment) -> Callable[[Event], Reply]:
+def _stale_answer(enrolment: Enrolment, event: Event) -> Reply:
     why = f"this machine has not heard from its fleet's hub for {enrolment.stale_hours:g} hours"
-
-    def answer(event: Event) -> Reply:
-        if enrolment.when_stale == "ask" and "ask" in CATALOG[event.event_name].decisions:
-            return ask(why)
-        return deny(f"{why}; connect it, or ask your fleet's administrator")
-
-    return answer
+    if enrolment.when_stale == "ask" and "ask" in CATALOG[event.event_name].decisions:
+        return ask(why)
+    return deny(f"{why}; connect it, or ask your fleet's administrator")
 
 
 def _gate(name: str, answer: Callable[[Event], Reply]) -> Hook:

@@ -299,10 +299,9 @@ class Mirroring:
     def _is_signed(self, machine: str, data: bytes, signature: str) -> bool:
         if machine not in self._keys:
             self._keys = {one.machine: one.key for one in self._folder.registry.members().values()}
-        try:
+        with contextlib.suppress(ValueError):
             return signed_by(self._keys.get(machine, ""), data, bytes.fromhex(signature))
-        except ValueError:
-            return False
+        return False
 
     async def _is_servers_answer(self, data: bytes, headers: Mapping[str, str]) -> bool:
         """Whether the server said this: another machine may have had its answers sent here."""

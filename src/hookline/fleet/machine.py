@@ -249,8 +249,7 @@ def _refuse_links(*paths: Path) -> None:
 
 
 def _stamp(path: Path) -> tuple[object, ...]:
-    try:
+    with contextlib.suppress(OSError):
         now = path.lstat()
-    except OSError:
-        return (str(path),)
-    return str(path), now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+        return str(path), now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+    return (str(path),)

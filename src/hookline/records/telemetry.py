@@ -166,7 +166,7 @@ class Metrics:
                 self._time_tool(notice, event, tool)
 
     def _count(self, verdict: Verdict, event: str, tool: str) -> None:
-        total, failed = 0.0, False
+        total = 0.0
         for outcome in verdict.outcomes:
             if outcome.status is Status.SKIPPED:
                 continue
@@ -175,13 +175,11 @@ class Metrics:
             cell.counts[_word(outcome.reply)] += 1
             cell.latency.add(outcome.ms)
             if outcome.status in _BAD:
-                failed = True
                 cell.failures[outcome.status.value] += 1
         whole = self._cell(event, tool, "")
         whole.counts[_word(verdict.reply)] += 1
         whole.latency.add(total)
-        if failed:
-            whole.failures["any"] += 1
+        whole.failures["any"] += any(outcome.status in _BAD for outcome in verdict.outcomes)
 
     def _cell(self, event: str, tool: str, hook: str) -> _Cell:
         key = (event, tool, hook)
@@ -280,9 +278,7 @@ class Metrics:
 
 def _word(reply: Reply) -> str:
     """The decision in a word; a hook that only ends the turn has decided too."""
-    if reply.decision is Decision.PASS and reply.stop:
-        return "stop"
-    return _DECISIONS[reply.decision]
+    return "stop" if reply.decision is Decision.PASS and reply.stop else _DECISIONS[reply.decision]
 
 
 def _latency(histogram: Histogram) -> Latency:

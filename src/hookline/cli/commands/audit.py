@@ -118,10 +118,9 @@ def entries(files: list[str], *, follow: bool) -> Iterator[tuple[bytes, Mapping[
 
 
 def _time(entry: Mapping[str, Any]) -> datetime | None:
-    try:
+    with contextlib.suppress(ValueError):
         return datetime.fromisoformat(str(entry.get("time"))).astimezone()
-    except ValueError:
-        return None
+    return None
 
 
 def _wanted(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:

@@ -170,9 +170,7 @@ class _Cleaner:
 
     def _named(self, key: str, value: Any) -> Any:
         """What a field called `password` holds is a secret, whatever it looks like and however deep it lies."""
-        if self._redact is str or not names_a_secret(key):
-            return self.clean(value)
-        return self._hidden(value, key)
+        return self._hidden(value, key) if self._redact is not str and names_a_secret(key) else self.clean(value)
 
     def _hidden(self, value: Any, key: str) -> Any:
         if isinstance(value, dict):

@@ -297,10 +297,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _user() -> str:
-    try:
+    with contextlib.suppress(OSError, KeyError, ImportError):  # no such entry, or a system without users
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no such entry, or a system without users
-        return str(os.getuid()) if hasattr(os, "getuid") else ""
+    return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
 def read(path: str | Path) -> Iterator[Mapping[str, Any]]:

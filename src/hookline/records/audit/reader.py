@@ -107,9 +107,7 @@ class LogReader:
 
     def found_again(self, place: Cursor, record: Link) -> Cursor | None:
         """A place, by its last record where the files are others, as in a copy; `None` if the log does not hold it."""
-        if place.identity and self.read(place, most_lines=1).gap:
-            return self.find(record)
-        return place
+        return self.find(record) if place.identity and self.read(place, most_lines=1).gap else place
 
     def batches(
         self, after: Cursor | None = None, *, most_bytes: int = _CHUNK, most_lines: int | None = None

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,15 +48,12 @@ def report(
     Events and sessions are those of the time `within`; hooks, coverage and health are over the whole of the logs.
     """
     since, until = (int(moment.timestamp() * 1000) if moment else 0 for moment in within)
-    with tempfile.TemporaryDirectory() as folder:
-        index = LogIndex(Path(folder, "index.sqlite"), logs_in(paths))
-        try:
-            index.refresh()
-            store = LogStore(index, key=key, configured=configured)
-            store.check()
-            return page(collect(store, replay or {"state": "off"}, most, Filter(since=since, until=until)))
-        finally:
-            index.close()
+    logs = logs_in(paths)
+    with tempfile.TemporaryDirectory() as folder, closing(LogIndex(Path(folder, "index.sqlite"), logs)) as index:
+        index.refresh()
+        store = LogStore(index, key=key, configured=configured)
+        store.check()
+        return page(collect(store, replay or {"state": "off"}, most, Filter(since=since, until=until)))
 
 
 def collect(store: LogStore, replay: dict[str, Any], most: int, when: Filter) -> dict[str, Any]:

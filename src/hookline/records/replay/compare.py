@@ -239,12 +239,10 @@ def _order(flip: Flip) -> tuple[int, str, int]:
 
 
 def _in_turn(todo: list[Piece], work: Work, make_hooks: MakeHooks) -> Iterator[tuple[Piece, Report]]:
-    _start(make_hooks)
-    try:
+    with _ending:
+        _start(make_hooks)
         for piece in todo:
             yield piece, work(piece)
-    finally:
-        _ending.close()
 
 
 def _at_once(todo: list[Piece], work: Work, make_hooks: MakeHooks, jobs: int) -> Iterator[tuple[Piece, Report]]:
