@@ -1,7 +1,5 @@
 """`hookline`: picks the command and imports no more than it needs (its start-up is every command hook's cost)."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """Words on a terminal: coloured and folded there, plain in a pipe."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

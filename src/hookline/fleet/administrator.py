@@ -13,7 +13,7 @@ import msgspec
 from hookline.core.files import write_atomically
 from hookline.errors import FleetError, extra
 from hookline.fleet import connection as wire
-from hookline.fleet.bundle import fetch, pack, unpack
+from hookline.fleet.bundle import pack, unpack
 from hookline.fleet.ledger import Ledger, MachineRow, Rollout, Status, first, logs_below, read_status, rows
 from hookline.fleet.members import MachineKey, MachineRegistry, Member, TeamKey, timestamp
 
@@ -155,7 +155,7 @@ class Administrator:
         """Give all machines the last stable policy again, as a new version: machines never go back to an old number."""
         if (last := await self.rollout()) is None or not last.stable:
             raise FleetError("there is no earlier policy to go back to")
-        before = unpack(await fetch(self.js, wire.BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
+        before = unpack(await wire.fetch(self.js, wire.BUNDLE_BUCKET, str(last.stable)), public=self.folder.key.public)
         return await self.push(before.files, message=f"back to version {last.stable}", restores=last.stable)
 
     async def _announce(self, wanted: Rollout) -> Rollout:

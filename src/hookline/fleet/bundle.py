@@ -4,9 +4,6 @@ It is a zip whose first two members are `manifest.json` and `manifest.sig`. The 
 manifest has the hash of every file, and nothing that is not in the manifest is ever unpacked.
 """
 
-from __future__ import annotations
-
-import base64
 import hashlib
 import io
 import re
@@ -14,16 +11,12 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from hookline.core.files import private_folder, write_atomically
 from hookline.errors import FleetError
 from hookline.fleet.members import TeamKey, timestamp, verify
-
-if TYPE_CHECKING:
-    from nats.js import JetStreamContext
 
 FORMAT = 1
 MOST_BYTES = 32 << 20
@@ -166,36 +159,3 @@ def _check_name(name: str) -> None:
         raise FleetError(f"`{name}`: not a name for a file in a bundle; use letters, digits and `. _ - + @`")
     if name in {MANIFEST, SIGNATURE}:
         raise FleetError(f"`{name}`: this name is taken by the bundle itself; rename the file")
-
-
-class _About(msgspec.Struct, frozen=True):
-    nuid: str
-    size: int = 0
-    chunks: int = 0
-
-
-async def fetch(js: JetStreamContext, bucket: str, name: str) -> bytes:
-    """An object's bytes, read message by message; whether they are the right ones is for `unpack` to tell.
-
-    The usual way makes a consumer, and a machine that may make one can have the server send messages to any subject. So
-    machines may not, and read what they need directly.
-    """
-    from nats.js.errors import NotFoundError
-
-    stream = f"OBJ_{bucket}"
-    key = base64.urlsafe_b64encode(name.encode()).decode()
-    try:
-        found = await js.get_last_msg(stream, f"$O.{bucket}.M.{key}", direct=True)
-        about = msgspec.json.decode(found.data or b"", type=_About)
-        if about.size > MOST_BYTES:
-            raise FleetError(f"the hub's bundle {name} has {about.size} bytes; at most {MOST_BYTES} are read")
-        parts, sequence = [], 1
-        for _ in range(about.chunks):
-            chunk = await js.get_msg(stream, sequence, f"$O.{bucket}.C.{about.nuid}", direct=True, next=True)
-            parts.append(chunk.data or b"")
-            sequence = (chunk.seq or 0) + 1
-    except NotFoundError:
-        raise FleetError(f"the hub has no bundle with version {name}, or not all of it; push it again") from None
-    except msgspec.DecodeError as problem:
-        raise FleetError(f"the hub's bundle {name} cannot be read: {problem}") from None
-    return b"".join(parts)

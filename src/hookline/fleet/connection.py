@@ -1,6 +1,7 @@
 """NATS: connections with our keys, errors that say what to do, the names on the wire, and a server for who has none."""
 
 import asyncio
+import base64
 import contextlib
 import errno
 import logging
@@ -20,6 +21,7 @@ import msgspec
 
 from hookline.core.files import private, write_atomically
 from hookline.errors import FleetError, extra
+from hookline.fleet.bundle import MOST_BYTES
 from hookline.fleet.ledger import Rollout
 from hookline.records.audit.chain import Link, link_before, link_of
 
@@ -93,6 +95,37 @@ async def first_follows(js: JetStreamContext, machine: str, start: int) -> Link:
     except NotFoundError:
         return Link()
     return link_before((first.data or b"").partition(b"\n")[0] + b"\n") or Link()
+
+
+class _About(msgspec.Struct, frozen=True):
+    nuid: str
+    size: int = 0
+    chunks: int = 0
+
+
+async def fetch(js: JetStreamContext, bucket: str, name: str) -> bytes:
+    """An object's bytes, read message by message; whether they are the right ones is for `unpack` to tell.
+
+    The usual way makes a consumer, and a machine that may make one can have the server send messages to any subject. So
+    machines may not, and read what they need directly.
+    """
+    stream = f"OBJ_{bucket}"
+    key = base64.urlsafe_b64encode(name.encode()).decode()
+    try:
+        found = await js.get_last_msg(stream, f"$O.{bucket}.M.{key}", direct=True)
+        about = msgspec.json.decode(found.data or b"", type=_About)
+        if about.size > MOST_BYTES:
+            raise FleetError(f"the hub's bundle {name} has {about.size} bytes; at most {MOST_BYTES} are read")
+        parts, sequence = [], 1
+        for _ in range(about.chunks):
+            chunk = await js.get_msg(stream, sequence, f"$O.{bucket}.C.{about.nuid}", direct=True, next=True)
+            parts.append(chunk.data or b"")
+            sequence = (chunk.seq or 0) + 1
+    except NotFoundError:
+        raise FleetError(f"the hub has no bundle with version {name}, or not all of it; push it again") from None
+    except msgspec.DecodeError as problem:
+        raise FleetError(f"the hub's bundle {name} cannot be read: {problem}") from None
+    return b"".join(parts)
 
 
 async def connect(

@@ -18,7 +18,7 @@ import msgspec
 
 from hookline.errors import AuditError, FleetError, extra
 from hookline.fleet import connection as wire
-from hookline.fleet.bundle import fetch, unpack
+from hookline.fleet.bundle import unpack
 from hookline.fleet.enforce import check_in_process
 from hookline.fleet.ledger import Status
 from hookline.fleet.machine import CannotWrite, Current, Enrolment, Machine
@@ -227,7 +227,7 @@ class Leaf:
         return current
 
     async def _put_in_force(self, version: int, digest: str) -> None:
-        bundle = unpack(await fetch(self._js, wire.BUNDLE_BUCKET, str(version)), public=self.enrolment.team)
+        bundle = unpack(await wire.fetch(self._js, wire.BUNDLE_BUCKET, str(version)), public=self.enrolment.team)
         if bundle.version != version or bundle.digest != digest:
             raise FleetError(f"the hub sent another bundle than it announced (version {bundle.version})")
         if problems := await asyncio.to_thread(lambda: self._check(self.machine.stage(bundle))):

@@ -4,8 +4,6 @@
 settings have no say there: it must not choose who approves what it does. Secrets may stand in files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -14,7 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 
@@ -61,7 +59,7 @@ class Inbox:
     @classmethod
     def configured(
         cls, *, host: str = "", able: bool = False, before: Callable[[Event], Sequence[str]] | None = None
-    ) -> Inbox | None:
+    ) -> Self | None:
         """The inbox of this user, if the settings have `approvals`; for a host that is `able` to ask, if `always`."""
         if (found := load_approvals()) is None or (able and not found.always):
             return None

@@ -8,8 +8,6 @@ from the checkpoint before: a log that was cut or changed has none from then on.
 What is signed is signed with Ed25519 keys, for others to verify: C2SP notes and cosignatures, DSSE envelopes.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import os
@@ -152,7 +150,7 @@ class TreeHead(msgspec.Struct, frozen=True):
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
 
     @classmethod
-    def parse(cls, note: str) -> TreeHead:
+    def parse(cls, note: str) -> Self:
         """The head in a checkpoint, signed or not; `AuditError` if it is not one."""
         origin, size, root, *_ = [*note.split("\n"), "", "", ""]
         try:
@@ -185,7 +183,7 @@ class LogTree:
     def _beside(self, ending: str) -> Path:
         return self.log.with_name(f"{self.log.name}.{ending}")
 
-    def grow(self, known: Iterable[TreeHead] = (), up_to: int = sys.maxsize) -> Frontier:
+    def grow(self, known: Iterable[TreeHead] = (), up_to: int = sys.maxsize) -> "Frontier":
         """Read what the log has more; raises `AuditError` if that does not follow from what was read, or is `known`."""
         roots = {head.size: head.root for head in known}
         with locked(self._beside("tree")) as fd:
