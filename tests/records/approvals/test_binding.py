@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hookline.records.approvals.questions import AskedCall, Grant, unbound
+from hookline.records.approvals.questions import AskedCall, AskedQuestion, unbound
 
 CONTRACT = "https://probityai.github.io/agent-evidence-vectors/contract/approval-binding/v1"
 
@@ -26,10 +26,10 @@ def call_in(row: dict[str, Any], payload: str, release: str) -> AskedCall:
     )  # fmt: skip
 
 
-def grant_in(row: dict[str, Any], release: str) -> Grant:
+def grant_in(row: dict[str, Any], release: str) -> AskedQuestion:
     call = call_in(row, row["payloadSha256"], release)
-    return Grant(id=row["approvalId"], by=row["approver"], key=row["keyId"], call=call,
-                 issued=seconds(row["issuedAt"]), expires=seconds(row["expiresAt"]))  # fmt: skip
+    return AskedQuestion(id=row["approvalId"], by=row["approver"], key=row["keyId"], call=call,
+                         at=seconds(row["issuedAt"]), until=seconds(row["expiresAt"]))  # fmt: skip
 
 
 def judged(folder: Path) -> str:
@@ -66,7 +66,7 @@ def test_every_field_of_a_call_is_part_of_its_identity() -> None:
         event="PreToolUse", session="s", agent="a", cwd="/p", tool="Bash", input='{"command":"ls"}', policy="x"
     )
     others = [msgspec.structs.replace(call, **{name: "other"}) for name in call.__struct_fields__]
-    grant = Grant(id="A-1", by="ada", key="k", call=call, issued=1.0, expires=9.0)
+    grant = AskedQuestion(id="A-1", by="ada", key="k", call=call, at=1.0, until=9.0)
 
     def refusal(use: AskedCall) -> str:
         return unbound(grant, use, at=2.0, keys={"ada": "k"}, policy_holds=use.policy == call.policy)

@@ -35,40 +35,6 @@ class AskedCall(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(msgspec.structs.astuple(self))).hexdigest()
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's yes; `key` names the key under which it was given, which ends with the process that has it."""
-
-    id: str
-    by: str
-    key: str
-    call: AskedCall
-    issued: float
-    expires: float
-
-
-def unbound(
-    grant: Grant, use: AskedCall, *, at: float, keys: Mapping[str, str], presented: Iterable[Grant] = (),
-    used: Collection[str] = (), policy_holds: bool | None,
-) -> str:  # fmt: skip
-    """Why a yes does not let this call run, in the words of the `approval-binding/v1` contract; nothing if it does.
-
-    `policy_holds` says whether the policy that asked holds now; `None` if that cannot be told, which is not a yes.
-    """
-    asked = grant.call
-    checks = (
-        ("approval_id_ambiguous", any(one.id == grant.id and one != grant for one in presented)),
-        ("approval_replayed", grant.id in used),
-        ("key_not_bound", keys.get(grant.by) != grant.key),
-        ("principal_mismatch", use.session != asked.session),
-        ("event_phase_mismatch", use.event != asked.event),
-        ("payload_mismatch", any(getattr(use, name) != getattr(asked, name) for name in _CONTENT)),
-        ("approval_outside_validity", not grant.issued <= at < grant.expires),
-        ("comparison_unavailable", policy_holds is None),
-        ("release_not_served_at_decision", not policy_holds),
-    )
-    return next((name for name, fails in checks if fails), "")
-
-
 log: logging.Logger = logging.getLogger("hookline.approvals")
 KEPT_SECONDS = 24 * 3600.0  # how long an answer is still shown
 MOST_OPEN = 200  # more open questions than any person reads: what is asked beyond is denied
@@ -101,9 +67,32 @@ class AskedQuestion(msgspec.Struct, kw_only=True):
     by: str = ""
     how: str = ""
     at: float = 0.0
-    key: str = ""  # the key of the process that took the answer
+    key: str = ""  # the key of the process that took the answer, which ends with it
     sent: dict[str, str] = {}
     waiting: int = 0  # how many equal calls wait for the answer now
+
+
+def unbound(
+    grant: AskedQuestion, use: AskedCall, *, at: float, keys: Mapping[str, str],
+    presented: Iterable[AskedQuestion] = (), used: Collection[str] = (), policy_holds: bool | None,
+) -> str:  # fmt: skip
+    """Why a yes does not let this call run, in the words of the `approval-binding/v1` contract; nothing if it does.
+
+    `policy_holds` says whether the policy that asked holds now; `None` if that cannot be told, which is not a yes.
+    """
+    asked = grant.call
+    checks = (
+        ("approval_id_ambiguous", any(one.id == grant.id and one != grant for one in presented)),
+        ("approval_replayed", grant.id in used),
+        ("key_not_bound", keys.get(grant.by) != grant.key),
+        ("principal_mismatch", use.session != asked.session),
+        ("event_phase_mismatch", use.event != asked.event),
+        ("payload_mismatch", any(getattr(use, name) != getattr(asked, name) for name in _CONTENT)),
+        ("approval_outside_validity", not grant.at <= at < grant.until),
+        ("comparison_unavailable", policy_holds is None),
+        ("release_not_served_at_decision", not policy_holds),
+    )
+    return next((name for name, fails in checks if fails), "")
 
 
 class Questions:
@@ -144,15 +133,12 @@ class Questions:
             if one.call.identity == call.identity:
                 at = max(self._clock(), one.at)  # a clock that went back makes no answer invalid; `get` knows its end
                 holds = one.call.policy == call.policy if call.policy else None
-                presented, keys = map(self._grant, answered), {one.by: self._key_id}
-                if not unbound(self._grant(one), call, at=at, keys=keys, presented=presented, policy_holds=holds):
+                keys = {one.by: self._key_id}
+                if not unbound(one, call, at=at, keys=keys, presented=answered, policy_holds=holds):
                     one.state = "used"
                     self._save()
                     return one
         return None
-
-    def _grant(self, one: AskedQuestion) -> Grant:
-        return Grant(id=one.id, by=one.by, key=one.key, call=one.call, issued=one.at, expires=one.until)
 
     def answer(self, id: str, *, yes: bool, by: str, how: str) -> str:
         """Count an answer; why not, if it does not count."""
