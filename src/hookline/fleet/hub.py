@@ -42,12 +42,6 @@ _MEMBER_SECONDS = 0.5
 _LEAST_FREE = 4 << 20
 
 
-class _Ask(msgspec.Struct, frozen=True):
-    secret: str
-    key: str
-    name: str
-
-
 class Hub:
     """A team's hub in one folder, with its own NATS server unless `url` names another."""
 
@@ -117,9 +111,9 @@ class Hub:
 
     async def _enrol(self, message: Any) -> None:
         try:
-            ask = msgspec.json.decode(message.data, type=_Ask)
-            member = self.folder.registry.enrol(ask.secret, ask.key, ask.name)
-        except (FleetError, msgspec.DecodeError, RecursionError) as problem:
+            ask = msgspec.json.decode(message.data, type=dict[str, str])
+            member = self.folder.registry.enrol(ask["secret"], ask["key"], ask["name"])
+        except (FleetError, msgspec.DecodeError, RecursionError, KeyError) as problem:
             await message.respond(msgspec.json.encode({"error": str(problem)}))
             return
         self._apply_members()

@@ -14,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from hookline.core.files import locked, private_folder, write_atomically
-from hookline.core.wire.json_text import read_as
+from hookline.core.wire.json_text import read_object
 from hookline.errors import AuditError
 from hookline.fleet.members import Member, TeamKey, timestamp, vkey_of, witness_name
 from hookline.records.audit.chain import Head, Link, follow, lines_of, link_of
@@ -183,12 +183,9 @@ def logs_below(folder: Path) -> list[Path]:
     return [path for path in folder.glob("*.jsonl") if not path.name.endswith(".problems.jsonl")]
 
 
-class _Judged(msgspec.Struct):
-    policy: int | None = None
-
-
 def _policy_of(line: bytes) -> int | None:
-    return (read_as(line, _Judged) or _Judged()).policy
+    policy = (read_object(line) or {}).get("policy")
+    return policy if isinstance(policy, int) else None
 
 
 def _end_of(path: Path, *, cut: bool = False) -> Link:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Protocol, Self
 import msgspec
 
 from hookline.core.files import locked, private_folder, read_at, state_folder, write_at
-from hookline.core.wire.json_text import read_as
+from hookline.core.wire.json_text import read_as, read_object
 from hookline.errors import AuditError
 
 START = "0" * 64
@@ -388,21 +388,14 @@ class _Walk:
                 self.at_mark = link
             if problem is not None:
                 self._say(path, number, problem)
-            found = read_as(line, _BreakRecord) if _MARK in line and link.hash else None
-            if found is not None and found.event == BREAK:
-                self._say(path, number, f"a writer found the log broken here: {found.problem}")
+            found = read_object(line) if _MARK in line and link.hash else None
+            if found is not None and found.get("event") == BREAK:  # a record that only quotes such a line has another
+                self._say(path, number, f"a writer found the log broken here: {found.get('problem')}")
         return False
 
     def _say(self, path: Path, line: int, problem: str) -> None:
         if len(self.breaks) < MOST_BREAKS:
             self.breaks.append(Break(str(path), line, problem))
-
-
-class _BreakRecord(msgspec.Struct):
-    """What a writer wrote down of a break; a record that only quotes such a line has another event."""
-
-    event: str = ""
-    problem: str = ""
 
 
 def lines_of(file: BinaryIO, size: int) -> Iterator[bytes]:
