@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookline.core.hooks import make_hook
 from hookline.errors import HooklineError
+from hookline.events import PreToolUse
 from hookline.records.audit.entry import decision_word_of
 from hookline.records.audit.push import Pusher
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
 from hookline.records.console.records import VERDICTS, EventRecord, decode, percentile, slot, slot_ms
-from hookline.records.console.store import ConfiguredHook, Filter, LogStore
+from hookline.records.console.store import Filter, LogStore
 from tests.records.console.place import Log
 
 
@@ -312,7 +314,7 @@ def test_coverage_names_calls_unseen_and_hooks_that_never_fired(log: Log, tmp_pa
     """Both ways to be without protection."""
     log.bash("seen")
     log.add(tool="Read", hooks=())
-    configured = [ConfiguredHook("guard", ["PreToolUse"]), ConfiguredHook("asleep", ["PreToolUse"])]
+    configured = [make_hook((PreToolUse,), lambda event: None, name=name) for name in ("guard", "asleep")]
 
     coverage = Indexed(tmp_path, log.path, configured=configured).store.coverage()
 
@@ -320,7 +322,7 @@ def test_coverage_names_calls_unseen_and_hooks_that_never_fired(log: Log, tmp_pa
         ("Bash", 1, 1),
         ("Read", 1, 0),
     }
-    assert [hook.name for hook in coverage["never"]] == ["asleep"]
+    assert [(hook["name"], hook["events"]) for hook in coverage["never"]] == [("asleep", ["PreToolUse"])]
 
 
 def test_health_tells_a_whole_log_from_a_changed_one(log: Log, tmp_path: Path) -> None:

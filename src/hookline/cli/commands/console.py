@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,12 @@ import msgspec
 from hookline.cli.options import hooks_of, key_in, load, parser_for, run
 from hookline.cli.style import counted, json_text, paint
 from hookline.core.files import default_log
+from hookline.core.hooks import Hook
 from hookline.display import one_line
 from hookline.errors import HooklineError, extra
 from hookline.hook_file import load_hooks
 from hookline.records.approvals.inbox import Unreachable, ask_once
 from hookline.records.console.report import ReplaySubprocess
-from hookline.records.console.store import ConfiguredHook
 from hookline.records.replay.compare import CHUNK, Flip, Report, record_files, replay, watchers
 
 _SOURCES = ("project", "settings", "setting_sources", "hooks")
@@ -65,13 +65,9 @@ def logs(files: list[str]) -> list[str]:
     raise HooklineError("no audit log in this folder; name one, or have one written: `hookline install claude --audit`")
 
 
-def configured(args: argparse.Namespace) -> list[ConfiguredHook]:
+def configured(args: argparse.Namespace) -> Sequence[Hook]:
     """The hooks that are configured today; they are only read, not run."""
-    hooks = load_hooks(args.hooks).hooks if args.hooks else load(args).hooks
-    return [
-        ConfiguredHook(hook.name, [event.event_name for event in hook.events], hook.matcher.pattern, hook.source)
-        for hook in hooks
-    ]
+    return load_hooks(args.hooks).hooks if args.hooks else load(args).hooks
 
 
 def replay_job(args: argparse.Namespace) -> ReplaySubprocess | None:

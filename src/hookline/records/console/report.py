@@ -16,10 +16,11 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks import Hook
 from hookline.core.interpreter import hookline_argv
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex
-from hookline.records.console.store import ConfiguredHook, Filter, LogStore
+from hookline.records.console.store import Filter, LogStore
 
 MOST_EVENTS = 2_000
 _MOST_HOOKS = 100
@@ -38,7 +39,7 @@ def report(
     paths: Iterable[str | Path],
     *,
     key: bytes | None = None,
-    configured: Iterable[ConfiguredHook] = (),
+    configured: Iterable[Hook] = (),
     replay: dict[str, Any] | None = None,
     most: int = MOST_EVENTS,
     within: tuple[datetime | None, datetime | None] = (None, None),

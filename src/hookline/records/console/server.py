@@ -21,13 +21,14 @@ from typing import Any
 
 import msgspec
 
+from hookline.core.hooks import Hook
 from hookline.core.origin import HEADERS, foreign
 from hookline.errors import HooklineError, extra
 from hookline.guards.flow import history
 from hookline.records.audit.reader import logs_in
 from hookline.records.console.index import LogIndex, default_path
 from hookline.records.console.report import ReplaySubprocess
-from hookline.records.console.store import ConfiguredHook, Filter, LogStore
+from hookline.records.console.store import Filter, LogStore
 
 with extra("the console", "console"):
     import uvicorn
@@ -268,7 +269,7 @@ async def serve(
     port: int = 0,
     index: Path | None = None,
     key: bytes | None = None,
-    configured: Iterable[ConfiguredHook] = (),
+    configured: Iterable[Hook] = (),
     replay: ReplaySubprocess | None = None,
     more: Views | None = None,
     acts: Acts | None = None,

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from hookline.core.files import read_at
+from hookline.core.hooks import Hook
 from hookline.errors import HooklineError
 from hookline.events import CATALOG
 from hookline.records.audit.chain import follow, link_before, link_of, read_head
@@ -54,15 +55,6 @@ class Filter(msgspec.Struct, frozen=True, omit_defaults=True):
     unseen: bool = False
     since: int = 0
     until: int = 0
-
-
-class ConfiguredHook(msgspec.Struct, frozen=True):
-    """A hook that is configured today, whether or not it ever ran."""
-
-    name: str
-    events: list[str]
-    matcher: str = ""
-    source: str = ""
 
 
 class IndexReader:
@@ -143,9 +135,12 @@ class IndexReader:
 
 
 class LogStore:
-    """Asks the index, and the logs themselves for what only they have. May be asked from any thread."""
+    """Asks the index, and the logs themselves for what only they have. May be asked from any thread.
 
-    def __init__(self, index: LogIndex, *, key: bytes | None = None, configured: Iterable[ConfiguredHook] = ()) -> None:
+    `configured` are today's hooks, whether or not they ever ran.
+    """
+
+    def __init__(self, index: LogIndex, *, key: bytes | None = None, configured: Iterable[Hook] = ()) -> None:
         self.index: LogIndex = index
         self._key = key
         self._configured = tuple(configured)
@@ -302,7 +297,11 @@ class LogStore:
             (_MOST_NAMES,),
         )
         ran = {name for (name,) in self._ask("SELECT name FROM names WHERE kind = ?", (HOOK,))}
-        never = [hook for hook in self._configured if hook.name not in ran]
+        never = [
+            {"name": hook.name, "events": [event.event_name for event in hook.events], "matcher": hook.matcher.pattern,
+             "source": hook.source}
+            for hook in self._configured if hook.name not in ran
+        ]  # fmt: skip
         return {"tools": list(map(dict, cells)), "never": never, "configured": len(self._configured)}
 
     def health(self) -> Values:

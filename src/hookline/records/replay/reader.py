@@ -70,11 +70,6 @@ class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] = ""
 
 
-class _Permission(msgspec.Struct):
-    decision: str = ""
-    source: str = ""
-
-
 class _Line(msgspec.Struct, rename="camel"):
     type: str = ""
     message: _Message | None = None
@@ -82,7 +77,7 @@ class _Line(msgspec.Struct, rename="camel"):
     session_id: str = ""
     timestamp: str = ""
     denial: str | None = msgspec.field(default=None, name="toolDenialKind")
-    permission: _Permission | None = msgspec.field(default=None, name="permissionDecision")
+    permission: dict[str, Any] | None = msgspec.field(default=None, name="permissionDecision")
     is_sidechain: bool = False
     is_meta: bool = False
     result: Any = msgspec.field(default=None, name="toolUseResult")
@@ -252,12 +247,12 @@ _BY_A_PERSON = re.compile(
 
 def _decided(call: RecordedCall, entry: _Line, result: dict[str, Any]) -> RecordedCall:
     """Whether a call was made, and who refused it: by what the line says of permission, else by the result's text."""
-    rejected = entry.permission.decision == "reject" if entry.permission is not None else refused(result)
+    rejected = entry.permission.get("decision") == "reject" if entry.permission is not None else refused(result)
     if entry.denial is None and not rejected:
         return msgspec.structs.replace(call, ran=True)
     person = _BY_A_PERSON.match(_text(result).removeprefix("Error: ")) is not None
     by_user = person or (entry.denial or "").lower().startswith("user")
-    if by_user or (entry.permission is not None and entry.permission.source.lower().startswith("user")):
+    if by_user or (entry.permission is not None and str(entry.permission.get("source")).lower().startswith("user")):
         return msgspec.structs.replace(call, decided="ask", rejected=True)
     return msgspec.structs.replace(call, decided="deny")
 
