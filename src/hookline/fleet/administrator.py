@@ -98,15 +98,12 @@ class Administrator:
     async def statuses(self) -> dict[str, Status | None]:
         """What every machine said last, by id; `None` for what cannot be read."""
         bucket = await self.js.key_value(wire.STATUS_BUCKET)
-        try:
-            keys = await bucket.keys()
-        except NoKeysError:
-            return {}
         found = {}
-        for key in keys:
-            subject = f"$KV.{wire.STATUS_BUCKET}.{key}"
-            entry = await self.js.get_last_msg(f"KV_{wire.STATUS_BUCKET}", subject, direct=True)
-            found[key] = read_status(key, entry.data or b"", entry.time)
+        with contextlib.suppress(NoKeysError):
+            for key in await bucket.keys():
+                subject = f"$KV.{wire.STATUS_BUCKET}.{key}"
+                entry = await self.js.get_last_msg(f"KV_{wire.STATUS_BUCKET}", subject, direct=True)
+                found[key] = read_status(key, entry.data or b"", entry.time)
         return found
 
     async def rows(self) -> list[MachineRow]:
@@ -123,11 +120,10 @@ class Administrator:
     async def rollouts(self) -> list[Rollout]:
         """The last steps of rollouts, oldest first."""
         bucket = await self.js.key_value(wire.POLICY_BUCKET)
-        try:
+        with contextlib.suppress(KeyNotFoundError, NoKeysError):
             entries = await bucket.history(wire.TARGET)
-        except (KeyNotFoundError, NoKeysError):
-            return []
-        return [msgspec.json.decode(entry.value, type=Rollout) for entry in entries if entry.value]
+            return [msgspec.json.decode(entry.value, type=Rollout) for entry in entries if entry.value]
+        return []
 
     async def push(
         self, files: dict[str, bytes], *, share: float = 1.0, message: str = "", restores: int | None = None

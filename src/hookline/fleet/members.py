@@ -71,9 +71,7 @@ class MachineKey(SigningKey):
 
     @property
     def seed(self) -> str:
-        first = _SEED | (_USER >> 5)
-        second = (_USER & 31) << 3
-        return _encode(bytes([first, second]) + bytes(self._key))
+        return _encode(bytes([_SEED | (_USER >> 5), (_USER & 31) << 3]) + bytes(self._key))
 
 
 def log_origin(machine: str) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,13 +35,9 @@ def main(argv: list[str]) -> int:
     due = SharedDeadline()
 
     def work() -> int:
-        if args.json:
-            stdout = claim_stdout()
+        stdout = claim_stdout() if args.json else sys.stdout.buffer
+        with nullcontext() if args.json else borrowed_stdout():
             verdict, others, errors = _judge(event, args, TimeKeeper(due))
-        else:
-            with borrowed_stdout():
-                verdict, others, errors = _judge(event, args, TimeKeeper(due))
-            stdout = sys.stdout.buffer
         _tell(verdict, others, args, stdout)
         return BLOCKED if verdict.blocked else UNSURE if errors else 0
 

@@ -141,9 +141,8 @@ def _check_python(args: argparse.Namespace, time: TimeKeeper) -> int:
     with borrowed_stdout():
         try:
             hooks = load_hooks(args.hooks).hooks
-            problems = check_hooks(hooks, args.project)
             flows = [one for hook in hooks if hook.name == "flow.judge" for one in _explain_flow(hook)]
-            problems = [*problems, *flows]
+            problems = [*check_hooks(hooks, args.project), *flows]
         except ConfigError as error:
             hooks, problems = (), [Problem(error.where, error.problem)]
     return _told(problems, len(hooks), args)

@@ -173,9 +173,7 @@ FORMATS: dict[str, Callable[[Record, str], Iterator[Record]]] = {
 
 def lines(records: Iterable[tuple[str, Record]], form: str) -> Iterator[bytes]:
     """Machine and record, as lines."""
-    shape = FORMATS[form]
-    for machine, record in records:
-        yield from (msgspec.json.encode(made) + b"\n" for made in shape(record, machine))
+    return (msgspec.json.encode(one) + b"\n" for machine, record in records for one in FORMATS[form](record, machine))
 
 
 def _pairs(values: Record) -> list[Record]:
