@@ -123,10 +123,9 @@ def _unpacked(archive: zipfile.ZipFile, public: str, digest: str) -> Bundle:
         _check_name(name)
         if name not in infos:
             raise FleetError(f"the bundle lacks `{name}`, which its manifest names")
-        content = _member(archive, infos[name])
-        if hashlib.sha256(content).hexdigest() != expected:
+        files[name] = _member(archive, infos[name])
+        if hashlib.sha256(files[name]).hexdigest() != expected:
             raise FleetError(f"`{name}` in the bundle is not the file that was signed")
-        files[name] = content
     return Bundle(manifest, files, digest, head, signature)
 
 

@@ -297,8 +297,7 @@ class Site:
         except OSError as problem:
             log.warning("approvals.listen: the page cannot be shown on %s: %s", settings.listen, problem)
             return
-        number = self._server.sockets[0].getsockname()[1]
-        self.url = settings.url.rstrip("/") or f"http://{host}:{number}"
+        self.url = settings.url.rstrip("/") or f"http://{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def aclose(self) -> None:
         if self._server is not None:
@@ -357,8 +356,7 @@ def _json(status: int, value: Any) -> tuple[int, str, bytes]:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> _Request:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.rstrip().split("\r\n")
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip().split("\r\n")
     method, target, _ = first.split(" ")
     headers = {name.strip().lower(): text.strip() for name, _, text in (line.partition(":") for line in lines)}
     length = int(headers.get("content-length") or 0)

@@ -191,9 +191,7 @@ class LogTree:
             tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
             cursor = reader.found_again(state.cursor, state.last) if state.size else state.cursor
             if cursor is None:
-                raise AuditError(
-                    f"{self.log}: record {state.last.seq}, which the tree ends with, is not in it any more"
-                )
+                raise AuditError(f"{self.log}: record {state.last.seq}, which the tree ends with, is no longer in it")
             while tree.size < up_to and (batch := reader.read(cursor, most_lines=up_to - tree.size)).data:
                 for line in batch.lines:
                     leaves.append(leaf_hash(line))
@@ -282,8 +280,7 @@ class Checkpoints(LogTree):
         line = next((line for line in lines if (link := link_of(line)) and link.seq == record), None)
         if line is None:
             raise AuditError(f"{self.log}: record {record} is not in it, or not any more")
-        leaf = leaf_hash(line)
-        if leaf not in leaves:
+        if (leaf := leaf_hash(line)) not in leaves:
             raise AuditError(f"{self.log}: record {record} is not as it was, or is newer than the checkpoint")
         index = leaves.index(leaf)
         path = [*map(_base64, inclusion_proof(index, leaves))]

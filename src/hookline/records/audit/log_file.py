@@ -255,8 +255,7 @@ def _lines_after(fd: int, seq: int) -> Iterator[bytes]:
     end, length = os.fstat(fd).st_size, _TAIL_BYTES
     while True:
         start = max(end - length, 0)
-        tail = read_at(fd, end - start, start)
-        lines = tail.splitlines(keepends=True)[1 if start else 0 :]
+        lines = read_at(fd, end - start, start).splitlines(keepends=True)[1 if start else 0 :]
         first = chain.link_of(lines[0]) if lines else None
         if start == 0 or (first is not None and first.seq <= seq):
             break

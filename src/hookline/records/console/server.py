@@ -111,8 +111,7 @@ class Console:
 
     def _file(self, request: Request) -> Response:
         """One of the page's own files; there is no way to any other."""
-        name = request.path_params.get("path", "index.html")
-        path = (STATIC / name).resolve()
+        path = (STATIC / request.path_params.get("path", "index.html")).resolve()
         kind = _TYPES.get(path.suffix)
         if kind is None or STATIC not in path.parents or not path.is_file():
             return _problem(404, "there is no such file")
