@@ -11,7 +11,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -95,10 +95,7 @@ def load_policy(folder: Path, files: Mapping[str, bytes] | None = None) -> tuple
     """The hooks of a policy folder: those of `hooks.py`, then those of `settings.json`, or of `files` as read."""
     if files is None:
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return tuple(_loaded(folder.resolve(), files))
-
-
-def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
+    folder, hooks = folder.resolve(), list[Hook]()
     if HOOKS_FILE in files:
         for name, module in list(sys.modules.items()):  # an older version's imports are not meant by the same names
             file = getattr(module, "__file__", None)
@@ -106,7 +103,7 @@ def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
                 del sys.modules[name]
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing may appear beside signed files
         try:
-            yield from load_hooks(folder / HOOKS_FILE, {str(folder / name): data for name, data in files.items()}).hooks
+            hooks += load_hooks(folder / HOOKS_FILE, {str(folder / name): data for name, data in files.items()}).hooks
         finally:
             sys.dont_write_bytecode = before
     if SETTINGS_FILE in files:
@@ -120,7 +117,8 @@ def _loaded(folder: Path, files: Mapping[str, bytes]) -> Iterator[Hook]:
         )  # fmt: skip
         if problems:
             raise FleetError(f"{SETTINGS_FILE}: {problems[0]}")
-        yield from made.hooks
+        hooks += made.hooks
+    return tuple(hooks)
 
 
 def _is_stale(machine: Machine) -> bool:

@@ -191,7 +191,8 @@ class LogTree:
             tree, reader = Frontier(state.size, state.roots), LogReader(self.log)
             cursor = reader.found_again(state.cursor, state.last) if state.size else state.cursor
             if cursor is None:
-                raise AuditError(f"{self.log}: record {state.last.seq}, which the tree ends with, is no longer in it")
+                ends = f"record {state.last.seq}, which the tree ends with"
+                raise AuditError(f"{self.log}: {ends}, is not in it any more")
             while tree.size < up_to and (batch := reader.read(cursor, most_lines=up_to - tree.size)).data:
                 for line in batch.lines:
                     leaves.append(leaf_hash(line))
