@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import msgspec
 
@@ -59,7 +59,7 @@ class Inbox:
     @classmethod
     def configured(
         cls, *, host: str = "", able: bool = False, before: Callable[[Event], Sequence[str]] | None = None
-    ) -> Self | None:
+    ) -> "Inbox | None":
         """The inbox of this user, if the settings have `approvals`; for a host that is `able` to ask, if `always`."""
         if (found := load_approvals()) is None or (able and not found.always):
             return None
