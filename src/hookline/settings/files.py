@@ -23,8 +23,7 @@ LARGEST = 16 * 1024 * 1024  # a file of code larger than this is not read
 _LARGEST_COPY = 64 * 1024
 
 _SAY = {
-    errno.EACCES: "may not be read; run `chmod u+r` on it",
-    errno.EPERM: "may not be read; run `chmod u+r` on it",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "may not be read; run `chmod u+r` on it"),
     errno.ELOOP: "is a link that leads back to itself; remove it",
     errno.EISDIR: "is a folder; a file was expected",
     errno.ENAMETOOLONG: "has too long a name",

@@ -125,8 +125,6 @@ class FlowJudge:
         if verbs & _SENDS or any(one.role == "to" for one in given):
             yield from (found for one in given if one.role == "content" for found in self._content(one))
 
-    # -- who vouches -------------------------------------------------------------------------------------------------
-
     def _doubt(self, place: CallArgument) -> Doubt:
         """Empty when the user or a record vouches for a value, else what is known about it."""
         store, value, key = self._store, place.value, key_of(place.value)
@@ -198,8 +196,6 @@ class FlowJudge:
             why = f"{one.shown} comes from the text of {told[0]}, not from you"
             yield FlowFinding("ask", "target", why, (key_of(one.value),), *told)
 
-    # -- who asked ---------------------------------------------------------------------------------------------------
-
     def _intent(
         self, tool: str, verbs: Verbs, given: list[CallArgument], echo: FlowFinding | None, *, handed_over: bool
     ) -> Iterator[FlowFinding]:
@@ -237,8 +233,6 @@ class FlowJudge:
                     if level == "deny":
                         return found
         return found
-
-    # -- what goes out -----------------------------------------------------------------------------------------------
 
     def _content(self, one: CallArgument) -> Iterator[FlowFinding]:
         for address in addresses(one.value):

@@ -244,11 +244,11 @@ _MOST_INCLUDES = 8
 class GitConfig:
     """The settings of git's files, one after the other, names in small letters; a later value counts more."""
 
-    def __init__(self, *files: Path, git: Path | None = None) -> None:
+    def __init__(self, *files: Path, head: str | None = None) -> None:
         self.values: list[tuple[str, str]] = []
         self.complete = True
         """Whether all files could be read."""
-        self.branch = _branch(git)
+        self.branch = head[4:].strip().removeprefix("refs/heads/") if head and head.startswith("ref:") else None
         """What is checked out; None when it cannot be told."""
         self._included = 0
         for file in files:
@@ -282,10 +282,10 @@ class GitConfig:
 
 def read_git_config(folder: str) -> GitConfig:
     """The settings that hold for git in a folder: the machine's, the user's, the repository's."""
-    git, own = _repository(folder)
+    head, own = _repository(folder)
     home = Path.home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return GitConfig(Path("/etc/gitconfig"), config / "git" / "config", home / ".gitconfig", *own, git=git)
+    return GitConfig(Path("/etc/gitconfig"), config / "git" / "config", home / ".gitconfig", *own, head=head)
 
 
 def runs_something(folder: str) -> str:
@@ -293,10 +293,10 @@ def runs_something(folder: str) -> str:
 
     Judged by the repository's own files, which its users can write. What is not known to be harmless is not.
     """
-    git, own = _repository(folder)
+    head, own = _repository(folder)
     settings = running_settings(folder)
-    if git is None or settings is None:
-        return "" if git is None else "its configuration cannot be read whole"
+    if head is None or settings is None:
+        return "" if head is None else "its configuration cannot be read whole"
     if settings:
         return f"`{settings[0]}` is set in its configuration"
     hook = "post-index-change"  # the one that runs although git was only asked to look
@@ -316,27 +316,19 @@ def running_settings(folder: str) -> list[str] | None:
     return list(found) if config.complete else None
 
 
-def _repository(folder: str) -> tuple[Path | None, list[Path]]:
-    """The repository that a folder is in, and its own settings: those that work trees share, those of this one."""
+def _repository(folder: str) -> tuple[str | None, list[Path]]:
+    """The HEAD of the repository that a folder is in, and its settings: those that work trees share, and its own."""
     here = Path(path_on_disk.real(folder))  # a folder above `x/..` is not one above `x`
     for place in (here, *here.parents):
         git = place / ".git"
         try:
             if git.is_file():
                 git = place / git.read_text().removeprefix("gitdir:").strip()
-            (git / "HEAD").read_text()
+            head = (git / "HEAD").read_text().strip()
         except (OSError, ValueError):
             continue
         shared = git
         with suppress(OSError, ValueError):
             shared = git / (git / "commondir").read_text().strip()
-        return git, [shared / "config", git / "config.worktree"]
+        return head, [shared / "config", git / "config.worktree"]
     return None, []
-
-
-def _branch(git: Path | None) -> str | None:
-    try:
-        head = (git / "HEAD").read_text().strip() if git is not None else ""
-    except (OSError, ValueError):
-        return None
-    return head.removeprefix("ref:").strip().removeprefix("refs/heads/") if head.startswith("ref:") else None

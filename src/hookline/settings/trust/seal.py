@@ -86,14 +86,12 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         if words is None or not hasattr(os, "memfd_create") or action.shell == "powershell":
             return None
         at, files = _place_of_script(words), dict(self.files)
-        path = absolute_path(Path(cwd or self.project, words[at])) if at is not None else None
-        if at is None or path is None or str(path) not in files:
+        if at is None or str(path := absolute_path(Path(cwd or self.project, words[at]))) not in files:
             return None
         parts = [str(path)] if is_shell(path) or is_python(path) else []
         if parts and not is_shell(path):  # what it may import from beside itself
-            own = [one for one in files if Path(one).is_relative_to(path.parent) and one.endswith(_MODULES)]
-            parts = list(dict.fromkeys([*parts, *own]))
-        kept = _memory_file(path, tuple((one, files[one]) for one in parts), os.getpid())
+            parts += [one for one in files if Path(one).is_relative_to(path.parent) and one.endswith(_MODULES)]
+        kept = _memory_file(path, tuple((one, files[one]) for one in dict.fromkeys(parts)), os.getpid())
         if kept is None:
             return None
         given = (*words[:at], f"/proc/{os.getpid()}/fd/{kept.descriptor}", *words[at + 1 :])

@@ -201,9 +201,8 @@ class Trust:
     def _read(self) -> None:
         self._kept: dict[str, _TrustedFile] = {}
         value, problems = read_json(str(self.path), str(self.path))
-        wrong = [problem.message for problem in problems]
+        wrong = [problem.message for problem in problems if value is None]
         if value is not None:
-            wrong = []
             try:
                 self._kept = msgspec.convert(value, _Record).trusted
             except msgspec.ValidationError as error:
