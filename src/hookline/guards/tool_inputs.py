@@ -17,7 +17,8 @@ _TABLE = Path(__file__).with_name("argument_names.txt").read_text("utf-8")
 _NAMES = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+) => (.*)$", _TABLE, re.MULTILINE)}
 _COMMANDS, _SCRIPTS, _TALK, _PROGRAMS, _ARGUMENTS, _PATHS, _MAY_BE_OTHER = _NAMES.values()
 _ENDINGS = ("path", "paths", "file", "filename", "dir", "directory", "folder")
-_FILE_ADDRESS = re.compile(r"file:/", re.IGNORECASE)
+_FILE_ADDRESS, _ADDRESS = re.compile(r"file:/", re.IGNORECASE), re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_LIKE_A_PATH = re.compile(r"^[~.]|[/\\]")
 _DOCUMENTS = _TALK | {"oldstring", "newstring", "newsource"}
 _SPEAKING = _COMMANDS | _SCRIPTS | _PROGRAMS | _ARGUMENTS  # arguments that say themselves what they hold
 
@@ -87,7 +88,7 @@ def named_texts(
         return
     elif isinstance(inside, Mapping):
         for key, item in inside.items():
-            if keys and re.search(r"^[~.]|[/\\]", str(key)):
+            if keys and _LIKE_A_PATH.search(str(key)):
                 yield field, str(key)
             yield from named_texts(item, str(key), depth + 1, keys=keys, documents=documents)
     elif isinstance(inside, (list, tuple)):
@@ -104,18 +105,9 @@ def paths_in(given: Any) -> Iterator[tuple[str, str]]:
     """The texts in a tool's input that stand where a path is expected, at any depth."""
     for field, text in named_texts(given, keys=True):
         name = plain_name(field)
-        named = name in _PATHS or name.endswith(_ENDINGS)
-        if (named and _is_path(name, text)) or _FILE_ADDRESS.match(text):
+        named = (name in _PATHS or name.endswith(_ENDINGS)) and text.strip() and not _ADDRESS.match(text)
+        if (named and (name not in _MAY_BE_OTHER or _LIKE_A_PATH.search(text))) or _FILE_ADDRESS.match(text):
             yield field, text
-
-
-def _is_path(name: str, text: str) -> bool:
-    """Whether an argument that may be a path or an address is a path here."""
-    if not text.strip():
-        return False
-    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text):
-        return text.lower().startswith("file:")
-    return name not in _MAY_BE_OTHER or text[:1] in "/~." or "/" in text or "\\" in text
 
 
 def plain_name(field: str) -> str:

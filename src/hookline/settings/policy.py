@@ -26,8 +26,7 @@ _RESTRICTING = ("deny", "ask")
 def sensitive(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What of another person's file takes no effect before it is trusted: all but what can do no harm."""
     kept = {key: value for key, value in raw.items() if key not in HARMLESS}
-    rules = kept.get("permissions")
-    if isinstance(rules, dict):
+    if isinstance(rules := kept.get("permissions"), dict):
         kept["permissions"] = {key: value for key, value in rules.items() if key not in _RESTRICTING}
     return {key: value for key, value in kept.items() if key != "permissions" or value}
 

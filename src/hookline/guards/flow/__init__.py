@@ -55,11 +55,6 @@ def flow(
     return declared(FlowHooks(make_config(settings, file), state))
 
 
-def flow_folder() -> Path:
-    """Where sessions are kept that have no folder of their own."""
-    return state_folder() / "flow"
-
-
 def explain(source: Hook | Mapping[str, Any]) -> list[str]:
     """What a guard (its hook, or its settings) takes for granted of each tool that its sessions have met."""
     owner = getattr(getattr(source.action, "call", None), "__self__", None) if isinstance(source, Hook) else None
@@ -73,7 +68,7 @@ def explain(source: Hook | Mapping[str, Any]) -> list[str]:
 
 def history(session: str) -> list[dict[str, Any]]:
     """The judged calls of a session, for people to see: where each destination came from, and what was said to it."""
-    rows = FlowStore(store_path(flow_folder(), session)).judged
+    rows = FlowStore(store_path(state_folder() / "flow", session)).judged
     return [
         {"time": row.time * 1000, "tool": row.tool, "level": row.level or "pass", "rule": row.rule, "why": row.text,
          "values": [dict(zip(("argument", "value", "label", "source"), one, strict=True)) for one in row.values]}
@@ -93,7 +88,7 @@ class FlowHooks:
     @property
     def folder(self) -> Path | None:
         """Where sessions are kept; None for memory."""
-        return None if self._state is False else Path(self._state or flow_folder())
+        return None if self._state is False else Path(self._state or state_folder() / "flow")
 
     def _store(self, session: str) -> FlowStore:
         store = self._open(session, None if self.folder is None else store_path(self.folder, session))

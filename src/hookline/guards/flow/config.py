@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hookline.errors import ConfigError
-from hookline.guards.flow.values import fold, key_of, kind_of, last_name
+from hookline.guards.flow.values import fold, key_of, kind_of
 from hookline.guards.flow.words import MONEY_TO, is_effect, row, tokens, verbs_of
 
 Role = Literal["to", "target", "content"]
@@ -74,7 +74,8 @@ class FlowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def label(self, tool: str, path: str, leaf: Any, *, document: bool) -> Label:
         """What a leaf of a result is worth: a record's field, one that third parties fill in, or just text."""
-        rule, text, last = self.rule(tool), str(leaf), last_name(path)
+        rule, text = self.rule(tool), str(leaf)
+        last = re.sub(r"\[\]|\.<key>|\.\*", "", path).rpartition(".")[2]  # the field, whatever lists are around it
         words = frozenset((*tokens(last), "".join(tokens(last))))
         if rule.reads == "text" or (document and rule.reads is None and rule.parse is None):
             return "text"

@@ -183,8 +183,3 @@ def day_named(folded: str, value: str) -> bool:
 def mixes_alphabets(text: str) -> bool:
     """Whether letters of look-alike alphabets stand side by side."""
     return len({unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()} & _ALPHABETS) > 1
-
-
-def last_name(path: str) -> str:
-    """The name of the field that a leaf stands in, whatever lists are around it."""
-    return re.sub(r"\[\]|\.<key>|\.\*", "", path).rpartition(".")[2]
