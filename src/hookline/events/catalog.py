@@ -65,15 +65,13 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         return (self.cls.__doc__ or "").partition("\n")[0]
 
 
-_OBSERVES = "pass allow"
 _BLOCKS = "pass allow deny"
 _MODE = frozenset({"permission_mode"})
 _MODE_AND_EFFORT = frozenset({"permission_mode", "effort"})
-_EFFORT = frozenset({"effort"})
 
 
 def _watch(
-    cls: type[Event], fields: str = "", decisions: str = _OBSERVES, *, gate: bool = False, **more: Any
+    cls: type[Event], fields: str = "", decisions: str = "pass allow", *, gate: bool = False, **more: Any
 ) -> EventSpec:
     """An event that tells of something."""
     own = (*fields.split(), "terminal_sequence")
@@ -100,7 +98,7 @@ _ROWS = (
     _watch(kinds.SessionEnd, timeout=1.5, reported=False,
            subjects=("clear", "resume", "logout", "prompt_input_exit", "other")),
     _watch(kinds.Stop, "context keep_going", carries=_MODE_AND_EFFORT, audited=True),
-    _watch(kinds.StopFailure, carries=_EFFORT, reported=False, audited=True),
+    _watch(kinds.StopFailure, carries=frozenset({"effort"}), reported=False, audited=True),
     _gate(kinds.SubagentStart, "context", snake=_SUBAGENT, audited=True),
     _watch(kinds.SubagentStop, "context keep_going", carries=_MODE_AND_EFFORT, snake=_SUBAGENT, audited=True),
     _gate(kinds.PreCompact, "context", unsaid=frozenset({"context"}), stdout="context",

@@ -21,8 +21,8 @@ from typing import Any, TypeVar, Unpack, get_args
 from hookline.api import Hooks
 from hookline.core.engine import Answer, Context, HookResponse, HookStarted, Notice, Outcome, Runner, Verdict
 from hookline.core.engine.loop_thread import run_sync
-from hookline.core.hooks.declare import Options
-from hookline.core.hooks.hook import Action, Function, Hook, HookLike
+from hookline.core.hooks.declare import Options, is_hook_object
+from hookline.core.hooks.hook import Action, Function, Hook
 from hookline.errors import HookError, HooklineError
 from hookline.events import (
     Event,
@@ -69,7 +69,7 @@ async def fire(what: Any, event: Event, **options: Unpack[Options]) -> Verdict:
 
 def register(hooks: Hooks, what: Any, event: Event, **options: Unpack[Options]) -> None:
     """Add whatever a test calls a hook; what does not name its events gets those of `event`'s kind."""
-    named = inspect.isclass(what) or hasattr(what, "hooks") or isinstance(what, HookLike)
+    named = inspect.isclass(what) or hasattr(what, "hooks") or is_hook_object(what)
     if isinstance(what, get_args(Action)) or (callable(what) and not named):  # only something to run
         hooks.add(type(event), what, **options)
     elif options:

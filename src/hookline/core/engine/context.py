@@ -208,12 +208,11 @@ class RunnerPool:
         """The runner that performs the hook's action."""
         kind = type(hook.action)
         with self._lock:
-            runner = self._runners.get(kind)
-            if runner is None:
+            if kind not in self._runners:
                 if self._factory is None:
                     raise HooklineError(f"no runner for {kind.__name__} hooks; use `hookline.Hooks`, or pass runners=")
-                runner = self._runners[kind] = self._factory(kind)
-        return runner
+                self._runners[kind] = self._factory(kind)
+            return self._runners[kind]
 
     async def aclose(self) -> None:
         """End every runner."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, get
 import msgspec
 
 from hookline.core.hooks.condition import Condition, parse_condition
-from hookline.core.hooks.hook import Action, Function, Hook, HookLike, OnFailure, Test, parse_matcher
+from hookline.core.hooks.hook import Action, Function, Hook, OnFailure, Test, parse_matcher
 from hookline.errors import HookError, did_you_mean
 from hookline.events import CATALOG, Event, spec_of
 from hookline.events.base import thaw
@@ -304,7 +304,7 @@ def is_bare(events: Sequence[Any]) -> bool:
 
 
 def declared(thing: object) -> list[Hook]:
-    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or the `HookLike` it is.
+    """The hooks that an object stands for: itself, its `hooks` list, its marked methods, or its `execute`.
 
     A map of events to matchers, as the official SDK takes it, and a single `HookMatcher` of its stand for theirs.
     """
@@ -325,7 +325,7 @@ def declared(thing: object) -> list[Hook]:
     hooks = getattr(thing, "hooks", None)
     listed = hooks if isinstance(hooks, Iterable) and not isinstance(hooks, (str, bytes)) else ()
     found = [*(hook for item in listed for hook in declared(item)), *_marked(thing)]
-    if not found and isinstance(thing, HookLike):
+    if not found and is_hook_object(thing):
         found = [_from_object(thing)]
     if not found:
         raise HookError(
@@ -382,7 +382,12 @@ _ALSO = {"matcher": "match", "tool_matcher": "match", "timeout_secs": "timeout"}
 """Other names that hook objects have for an option (seeds/002)."""
 
 
-def _from_object(thing: HookLike) -> Hook:
+def is_hook_object(thing: object) -> bool:
+    """Whether an object is a hook itself: it has a name and events, and answers them; each may be a method, too."""
+    return all(hasattr(thing, name) for name in ("name", "events", "execute"))
+
+
+def _from_object(thing: Any) -> Hook:
     """The hook that an object is; an attribute that is nearly an option would silently do nothing, so it is refused."""
     from difflib import get_close_matches  # start-up does without it
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -274,17 +274,3 @@ _EXPECTED: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         for flag in ("background", "once", "rejudge", "inline")
     ),
 )
-
-
-@runtime_checkable
-class HookLike(Protocol):
-    """Any object with these is a hook too; `match`, `priority`, `timeout` and the rest are read if it has them.
-
-    Each may be an attribute or a method without arguments.
-    """
-
-    name: Any
-    events: Any
-
-    def execute(self, event: Any, ctx: Any) -> Any:
-        """Answer the event: `None`, a `Reply`, or a mapping in the wire format."""

@@ -163,8 +163,7 @@ def interpreter(name: str, given: Invocation) -> Analysis:
         return Analysis(notes=(f"`{name}` runs the program `{texts[at]}`",))
     if texts and all(word in _VERSION for word in texts):
         return Analysis()
-    reason = f"`{name}` runs code in another language, which it reads from its input"
-    return Analysis(notes=(reason,), code=(reason,))
+    return code(name, ", which it reads from its input")
 
 
 _REPLACES = re.compile(r"\s*(?:s|tr|y)([/|#,!])(?:(?!\1)[^@{}`\\\n]|\\.)*\1(?:(?!\1)[^@{}`\\\n]|\\.)*\1[gimsx]*;?\s*")
@@ -186,9 +185,9 @@ def _carries(word: str, flags: Sequence[str]) -> bool:
     )
 
 
-def code(name: str) -> Analysis:
+def code(name: str, where: str = "") -> Analysis:
     """Code in another language, which may run anything."""
-    reason = f"`{name}` runs code in another language"
+    reason = f"`{name}` runs code in another language{where}"
     return Analysis(notes=(reason,), code=(reason,))
 
 
@@ -240,8 +239,6 @@ def quietly(look: Look) -> Look:
 
 _SQLITE = r"(?:^|\n|\s)\.[a-z]\w*(?![\w/-])|load_extension|edit\s*\(|writefile|^-cmd$"
 _SQLITE_QUIET = r"\.mode \w+|\.tables|\.schema.*|\.headers \w+|\.dump.*"
-_MYSQL = r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"
-_MAKE = r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$"
 
 TOOLS: dict[str, Look] = {"git": _git, "sed": _sed, "environment": _after_dashes, "tar": _tar}
 LANGUAGES: dict[str, Look] = {
@@ -252,11 +249,11 @@ LANGUAGES: dict[str, Look] = {
     "debugger": quietly(_when(r"^-{1,2}(?:ex|x|eval|o|O|s|S|k|args|command|source|one-line|batch)")),
     "sqlite3": _when(_SQLITE, quiet=_SQLITE_QUIET),
     "psql": _when(r"\\[!gosiwe]|\\copy|(?i:\bprogram\b)|^-v.*|^--set.*|`"),
-    "mysql": _when(_MYSQL),
+    "mysql": _when(r"(?:^|[;\n\s])(?:system|source|pager|edit|\\[.eP])\b|\\!|--pager"),
     "transfer": _when(r"!|^-[ceb]$|(?i:proxycommand|localcommand)|^-S|system|^-D$"),
     "sockets": quietly(_when(r"(?i)^-[a-z]*[ec]$|exec|system:|shell:|^-e.|^-c.")),
     "pager": quietly(_when(r"^\+.*[!|]|^-P|^--pager|^-k.|^--lesskey|^-H|^--html")),
-    "make": quietly(_when(_MAKE)),
+    "make": quietly(_when(r"^--eval|^-E|^\.?SHELL|^-f-|^/dev/|^--shell|\$[({](?:shell|eval)|!=|^-$")),
     "split": quietly(_when(r"^--filter")),
     "m4": _when(r"syscmd|esyscmd|^-$|^/dev/"),
 }  # programs with a language of their own, by their tag `look`, and when its text may run commands
