@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.core.engine.coroutine_driver import alarm_of
+from hookline.core.engine.coroutine_driver import alarm_of, drive
 from hookline.events import PreToolUse
 
 BASH = PreToolUse(tool_name="Bash")
 FAR = 1000.0
 
 
-class Sleeper:
-    """What waits to be told."""
+class Sleeper(drive):
+    """What waits to be told, and drives nothing."""
 
     def __init__(self, *, again_at: float | None = None) -> None:
         self.told = asyncio.Event()

@@ -15,7 +15,7 @@ import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from math import inf
 from types import BuiltinMethodType, coroutine
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -26,12 +26,6 @@ from hookline.errors import HookCancelled, HookFailed, HookTimeout
 _MOST_CANCELS = 2  # how often a hook is asked to stop before it is closed
 
 
-class TimerEntry(Protocol):
-    """What can be told that its time is over."""
-
-    def expire(self) -> None: ...
-
-
 class Alarm:
     """One timer of an event loop for all hooks that wait on it: a timer for each costs more than many of them take.
 
@@ -40,17 +34,17 @@ class Alarm:
     """
 
     def __init__(self) -> None:
-        self._due: dict[TimerEntry, float] = {}
+        self._due: dict[drive, float] = {}
         self._rings = inf
         self._context = contextvars.Context()  # the timer outlives the hook that had it set, whose own context must not
 
-    def set(self, entry: TimerEntry, when: float) -> None:
+    def set(self, entry: drive, when: float) -> None:
         """Tell `entry` at `when`, in the loop's time; what was set for it before no longer counts."""
         self._due[entry] = when
         if when < self._rings:
             self._ring_at(when)
 
-    def clear(self, entry: TimerEntry) -> None:
+    def clear(self, entry: drive) -> None:
         self._due.pop(entry, None)
 
     def _ring_at(self, when: float) -> None:
