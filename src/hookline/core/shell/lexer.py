@@ -28,14 +28,6 @@ _SIMPLE_ESCAPES = {
 _ANSI = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
 
 
-def check_readable(text: str) -> None:
-    """Refuse a line that is too long, or that uses this module's private characters."""
-    if len(text) > MAX_LENGTH:
-        raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
-    if _PRIVATE.search(text):
-        raise Undecidable("the line holds characters that are not text")
-
-
 def mask(text: str) -> str:
     """The text as it stands inside quotes."""
     return text.translate(_MASK)
@@ -166,6 +158,10 @@ class WordReader(ABC):
     """Reads words, with what is quoted and what the shell replaces: `'…'`, `"…"`, `$x`, `${…}`, `$(…)`, `$((…))`."""
 
     def __init__(self, source: str, found: ParseState, depth: int) -> None:
+        if len(source) > MAX_LENGTH:
+            raise Undecidable(f"the line is longer than {MAX_LENGTH} characters")
+        if _PRIVATE.search(source):
+            raise Undecidable("the line holds characters that are not text")
         self.source = source
         self.found = found
         self.at: int = 0

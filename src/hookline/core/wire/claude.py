@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -110,7 +110,21 @@ def decode_reply(data: bytes | str | Mapping[str, Any], event: Event | str) -> R
 
     No output at all is not an answer, and `"continue": true` says nothing: it is what happens anyway.
     """
-    name, answer = open_answer(data, event)
+    name = event_name(event)
+    known = _short_reply(data, name) if data.__class__ is str and len(data) <= 500 else None
+    return _reply(data, name) if known is None else known
+
+
+@lru_cache(maxsize=256)
+def _short_reply(text: str, name: str) -> Reply | None:
+    """What a short output means, which hooks say again and again; `None` if it could be changed in place."""
+    reply = _reply(text, name)
+    fixed = reply.input is None and reply.output is msgspec.UNSET and reply.specific is None
+    return reply if fixed else None
+
+
+def _reply(data: bytes | str | Mapping[str, Any], name: str) -> Reply:
+    answer = open_answer(data, name)[1]
     return reply_of(typed(answer, name), name) if answer else NOTHING
 
 
