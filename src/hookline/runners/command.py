@@ -17,7 +17,7 @@ from hookline.core.files import state_folder
 from hookline.core.hooks.hook import PLUGIN_FOLDERS, Command, Hook
 from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
-from hookline.core.wire.json_text import read_object
+from hookline.core.wire.json_text import read_as, read_object
 from hookline.core.wire.output_types import no, script_missing, text_reply
 from hookline.core.wire.strict import check_async, check_object, check_text
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch, SealBroken
@@ -127,7 +127,6 @@ class _CommandRun:
             if finished is None:
                 late = self._second_part(process, cleanup.pop_all())
                 return background(late, async_timeout(bytes(self.first_line)))
-        self.check_again()
         if self.skip and finished.exit_code == 0:  # it was waited for because it fails closed, and it did not fail
             return background(_done(self._answer(finished)))
         return self._answer(finished)
@@ -154,7 +153,6 @@ class _CommandRun:
         with cleanup:
             finished = await process.finish()
         assert finished is not None
-        self.check_again()
         return self._answer(finished)
 
     async def _start(self, env_file: Path | None) -> Process:
@@ -203,12 +201,13 @@ class _CommandRun:
         A late answer may stand among other lines: in the background, the first line that is a JSON object is it, and
         plain text is none.
         """
+        self.check_again()
         hook, action, event = self.hook, self.action, self.event
         late = bool(self.skip) or hook.background or action.asynchronous
         printed = finished.stdout[self.skip :].decode("utf-8-sig", "replace")  # a byte order mark is not text
         stdout = printed
-        if late and not _is_json(printed, dict):
-            stdout = next((line for line in printed.splitlines() if _is_json(line, dict)), printed)
+        if late and read_object(printed) is None:
+            stdout = next((line for line in printed.splitlines() if read_object(line) is not None), printed)
         stderr = finished.stderr.decode("utf-8", "replace")
         code = finished.exit_code if finished.signal is None else 128 + finished.signal  # as a shell counts it
         reply: Reply | None = None
@@ -337,7 +336,7 @@ def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stder
             check_object(read_object(text) or {}, event.event_name, action.dialect)
         return dialect(action.dialect).decode_reply(text, event)
     except ReplyError as problem:
-        readable = isinstance(problem, ReplyMismatch) or _is_json(text)
+        readable = isinstance(problem, ReplyMismatch) or read_as(text, object) is not None
         printed = f"; it printed `{text.strip()}`" if readable else ""
         raise HookFailed(f"{problem}{printed}", exit_code=exit_code, stdout=text, stderr=stderr) from None
 
@@ -378,13 +377,6 @@ def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
 def looks_like_json(text: str) -> bool:
     """Whether output is taken for JSON: it begins with a brace."""
     return text.lstrip().startswith("{")
-
-
-def _is_json(text: str, kind: type = object) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), kind)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
 
 
 def _failed(finished: ProcessResult) -> str:

@@ -10,8 +10,7 @@ import asyncio
 import logging
 from typing import Self
 
-import msgspec
-
+from hookline.core.wire.json_text import read_object
 from hookline.core.wire.strict import ANSWERING
 from hookline.errors import HookFailed
 from hookline.processes.pipes import Process, Stream, start_process
@@ -27,10 +26,7 @@ def is_answer(line: bytes) -> bool:
     """Whether a line is meant as an answer: an object with a word of ours, or none at all; or something broken."""
     if not line.lstrip().startswith(b"{"):
         return False
-    try:
-        said = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return True
+    said = read_object(line)
     return not said or not ANSWERING.isdisjoint(said)
 
 

@@ -104,7 +104,7 @@ def understand(answer: str | Mapping[str, Any]) -> PromptAnswer:
         if isinstance(answer, str):
             return msgspec.json.decode(_FENCE.sub(r"\1", answer.strip()), type=PromptAnswer)
         return msgspec.convert(answer, PromptAnswer)
-    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+    except msgspec.DecodeError as problem:
         why = f"got an answer from its model that is not `{{ok, reason}}`: {problem}"
         raise HookFailed(why, stdout=str(answer)) from None
 

@@ -18,7 +18,7 @@ import msgspec
 from hookline.agent.http_client import HttpClient, read_body
 from hookline.agent.messages import Assistant, Block, Text, ToolUse, Usage, decode_block, decode_usage, encode_block
 from hookline.agent.models.base import ModelRequest, OnEvent, api_error
-from hookline.core.wire.json_text import write_lossy
+from hookline.core.wire.json_text import read_object, write_lossy
 from hookline.errors import ModelError
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ class StreamedAnswer:
         for field in GROWTH.values():
             if pieces := self._pieces.get((index, field)):
                 wire[field] = f"{wire.get(field) or ''}{''.join(pieces)}"
-        if arguments := wire.pop("partial_json", ""):
-            given = _json(arguments)
-            wire["input"] = given if isinstance(given, dict) else arguments  # kept, to tell the model
+        if arguments := wire.pop("partial_json", "").strip():
+            given = read_object(arguments)
+            wire["input"] = arguments if given is None else given  # kept, to tell the model
         return decode_block(wire)
 
 
@@ -132,13 +132,6 @@ def end_answer(blocks: Iterable[int], stop_reason: str | None, usage: Usage) -> 
     delta = {"stop_reason": stop_reason, "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": msgspec.to_builtins(usage)}
     yield {"type": "message_stop"}
-
-
-def _json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text) if text.strip() else {}
-    except msgspec.DecodeError:
-        return None
 
 
 class ServerModel(ABC):
@@ -211,11 +204,7 @@ async def _sent(said: "httpx2.Response") -> AsyncIterator[dict[str, Any]]:
 
 async def _refusal(said: "httpx2.Response", model: str) -> ModelError:
     """What a server says in place of an answer."""
-    text = await read_body(said, MOST_ERROR_BYTES)
-    try:
-        body = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        body = text.decode("utf-8", "replace").strip()[:500]
+    body = read_object(await read_body(said, MOST_ERROR_BYTES))
     problem = api_error(said.status_code, body, said.headers, model=model)
     stated = said.headers.get("x-should-retry")
     usual = said.status_code in PASSING or said.status_code >= 500
