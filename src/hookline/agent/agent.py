@@ -30,6 +30,7 @@ from hookline.agent.tools.shell import Job
 from hookline.agent.turn import run_turn
 from hookline.errors import AgentError, HooklineError
 from hookline.events import SessionEnd
+from hookline.processes.loop import running
 from hookline.runners import Services
 
 LONGEST_WAIT = 600.0  # seconds a run waits for a background command before it ends without it
@@ -82,17 +83,14 @@ class Agent(SessionConfig):
         """Work on a prompt; the messages of the stream as they come, the last one is the result."""
         notes: asyncio.Queue[Note | None] = asyncio.Queue()
         self.output.listeners.append(notes.put_nowait)
-        work = asyncio.create_task(self.run(prompt))
-        work.add_done_callback(lambda _: notes.put_nowait(None))
         try:
-            while (note := await notes.get()) is not None:
-                yield note
-            await work
+            async with running(self.run(prompt)) as work:
+                work.add_done_callback(lambda _: notes.put_nowait(None))
+                while (note := await notes.get()) is not None:
+                    yield note
+                await work
         finally:
             self.output.listeners.remove(notes.put_nowait)
-            if not work.done():
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
 
     def interrupt(self) -> bool:
         """Stop the turn under way; it ends with `error_during_execution`. Whether there was one."""

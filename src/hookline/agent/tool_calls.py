@@ -33,6 +33,7 @@ from hookline.errors import ToolInputInvalid
 from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import Mode, Permission, suggestions
 from hookline.guards.sandboxing import HeldLine, by_agent
+from hookline.processes.loop import running
 from hookline.replies import Decision, Reply, allow, deny
 
 PATIENCE = 6.0  # seconds without an answer after which the user is notified that a call waits
@@ -272,15 +273,11 @@ async def _host_says(conversation: Conversation, ask: PermissionQuestion) -> Rep
     can_use_tool = conversation.session.policy.can_use_tool
     if can_use_tool is None:
         return None
-    answer = asyncio.ensure_future(can_use_tool(ask))
-    try:
+    async with running(can_use_tool(ask)) as answer:
         done, _ = await asyncio.wait({answer}, timeout=PATIENCE)
         if not done:
             await conversation.notify(f"Your permission is needed to use {ask.tool_name}", "permission_prompt")
         said = await answer
-    finally:
-        answer.cancel()  # a question that needs no answer any more
-        await asyncio.gather(answer, return_exceptions=True)
     if isinstance(said, Reply):
         return said
     return allow() if said else deny("The user did not permit this call.")

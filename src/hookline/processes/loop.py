@@ -10,8 +10,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -72,6 +72,17 @@ def _chunk(source: int) -> bytes:
         return os.read(source, 65536)
     except OSError:  # closed by its other end, or by us
         return b""
+
+
+@asynccontextmanager
+async def running(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
+    """The work beside the block; where that ends, it is cancelled and waited for."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class PerLoop(Generic[T]):

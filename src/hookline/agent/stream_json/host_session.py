@@ -36,6 +36,7 @@ from hookline.events import CATALOG, DirectoryAdded, Event, PostModelSwitch, Pre
 from hookline.guards.permissions import Mode, removed_tools
 from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.channels import CliChannel
+from hookline.processes.loop import running
 from hookline.replies import Decision, EventFields, Reply, allow, deny
 
 log: logging.Logger = logging.getLogger("hookline.agent")
@@ -49,12 +50,8 @@ PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 async def serve(made: AgentBundle, options: RunOptions, write: Callable[[bytes], None]) -> int:
     """Serve a host until it closes stdin and everything it asked for is done; what it is told goes to `write`."""
     host = HostSession(made, options, write)
-    reading = asyncio.create_task(host.listen())
-    try:
+    async with running(host.listen()):
         return await host.work()
-    finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
 
 
 class Wake(Enum):

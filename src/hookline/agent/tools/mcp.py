@@ -21,6 +21,7 @@ from msgspec import Struct
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, check_object, failure
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
 from hookline.errors import HooklineError, McpError, MissingExtra, extra
+from hookline.processes.loop import running
 
 CONNECT_SECONDS = 30.0
 CALL_SECONDS = 100_000.0
@@ -317,12 +318,8 @@ async def host_streams(server: str, ask: AskHost) -> AsyncIterator[Any]:
                 async for item in outgoing:
                     calls.create_task(_exchange(server, ask, _wire(item.message), incoming))  # type: ignore[union-attr]
 
-        carrying = asyncio.create_task(carry(), name=f"mcp server {server} in the host")
-        try:
+        async with running(carry()):
             yield ours
-        finally:
-            carrying.cancel()
-            await asyncio.gather(carrying, return_exceptions=True)
 
 
 async def _exchange(server: str, ask: AskHost, message: dict[str, Any], incoming: Any) -> None:
