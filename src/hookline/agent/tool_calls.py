@@ -22,7 +22,7 @@ from hookline import events
 from hookline.agent import hook_messages
 from hookline.agent.hook_messages import hook_name
 from hookline.agent.messages import ToolOutput, ToolUse, TurnEnd, User, fail_turn
-from hookline.agent.session.lifecycle import load_nested
+from hookline.agent.session.lifecycle import announce, nested
 from hookline.agent.session.session import Conversation, PermissionQuestion, as_asked
 from hookline.agent.tools import Tool, ToolEnv, ToolResult, failure
 from hookline.core.engine import Verdict
@@ -76,15 +76,11 @@ class PendingCall:
         if reason_type:
             session.output.system("permission_denied", **row, decision_reason_type=reason_type, message=why)
 
-    def remind_of_context(self, verdict: Verdict) -> None:
-        """Tell the model, after the result, what hooks want it to know."""
-        self.reminders.append(self.conversation.context_of(verdict))
-
     def heed(self, verdict: Verdict) -> None:
         """Tell the model, after the result, what hooks object to and what they want it to know."""
         if verdict.decision is Decision.DENY:
             self.reminders.append(hook_messages.objection(verdict))
-        self.remind_of_context(verdict)
+        self.reminders.append(self.conversation.context_of(verdict))
 
     def stop(self, verdict: Verdict) -> None:
         """A hook ends the turn once the calls are answered; the model hears of it in its next turn."""
@@ -170,7 +166,7 @@ async def permitted(call: PendingCall, tool: Tool, env: ToolEnv) -> dict[str, An
     if given is None:
         return None
     verdict = await call.fire(events.PreToolUse, tool, given)
-    call.remind_of_context(verdict)
+    call.reminders.append(call.conversation.context_of(verdict))
     given = _judged(call, tool, given, verdict)
     return None if given is None else await _authorized(call, tool, given, verdict)
 
@@ -320,7 +316,8 @@ async def _run(call: PendingCall, tool: Tool, given: dict[str, Any], env: ToolEn
         call.heed(await call.fire(events.PostToolUseFailure, tool, given, **about))
         return
     if isinstance(given.get("file_path"), str):
-        await load_nested(call.conversation, str(env.path(given["file_path"])))
+        talk, path = call.conversation, str(env.path(given["file_path"]))
+        await announce(talk, nested(path, talk.session.project_dir, talk.instructions_seen))
     verdict = await call.fire(events.PostToolUse, tool, given, tool_response=result.response, duration_ms=took)
     call.result = replaced(tool, result, verdict)
     call.heed(verdict)

@@ -23,7 +23,7 @@ async def read_lines(source: int, longest: int) -> AsyncIterator[bytes]:
     A line longer than `longest` bytes is cut one byte above that, so that its reader knows.
     """
     pending = bytearray()
-    async for chunk in _chunks(source):
+    async for chunk in chunks(source):
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             whole = bytes(pending + line)[: longest + 1]
@@ -36,7 +36,7 @@ async def read_lines(source: int, longest: int) -> AsyncIterator[bytes]:
         yield bytes(pending)
 
 
-async def _chunks(source: int) -> AsyncIterator[bytes]:
+async def chunks(source: int) -> AsyncIterator[bytes]:
     """What is read: when the loop says that there is something; by a thread, where the loop cannot tell (a file)."""
     loop = asyncio.get_running_loop()
     while True:

@@ -28,7 +28,6 @@ from hookline.runners import check_seal
 from hookline.runners.function import Threads
 
 T = TypeVar("T")
-State = tuple[tuple[str, Stamp], ...]
 
 
 class PolicyCache(Generic[T]):
@@ -36,7 +35,7 @@ class PolicyCache(Generic[T]):
 
     def __init__(self, compiled: Callable[[dict[str, str]], T]) -> None:
         self._compiled = compiled
-        self._kept: dict[str, tuple[State, T]] = {}
+        self._kept: dict[str, tuple[tuple[tuple[str, Stamp], ...], T]] = {}
 
     def get(self, pattern: str, ctx: Context) -> T:
         """The compiled policies; a pattern that matches no file is a failure, so a gate stays closed."""

@@ -15,7 +15,7 @@ from hookline.agent.context.definitions import Skill
 from hookline.agent.factory import RunOptions, make
 from hookline.agent.messages import Assistant, Usage
 from hookline.agent.models import choose, resolve
-from hookline.agent.models.base import PRICES, cost_of, has_price
+from hookline.agent.models.base import TABLE, cost_of, has_price
 from hookline.agent.models.scripted import Scripted
 from hookline.agent.session.transcript import read_transcript
 from hookline.agent.stream_json.output import refuse
@@ -155,7 +155,7 @@ async def test_a_budget_for_a_model_without_a_price_is_refused(tmp_path: Path, m
 
 def test_every_family_has_a_price_and_caches_count() -> None:
     """A token written to the cache costs a quarter more, one read from it a tenth."""
-    assert all(price.tokens_out > price.tokens_in > 0 for _, price in PRICES)
+    assert all(price.tokens_out > price.tokens_in > 0 for _, price in TABLE.prices)
     assert not has_price("gpt-x")
     used = Usage(cache_creation_input_tokens=1_000_000, cache_read_input_tokens=1_000_000)
     assert cost_of("claude-haiku-4-5", used) == pytest.approx(1.35)

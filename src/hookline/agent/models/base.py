@@ -109,7 +109,6 @@ class ModelTable(Struct):
 
 
 TABLE = msgspec.json.decode(Path(__file__).with_name("models.json").read_bytes(), type=ModelTable)
-PRICES = TABLE.prices
 UNKNOWN = Price(0, 0, 200_000, 32_000)
 WRITTEN, READ = 1.25, 0.1  # what a token written to the cache, or read from it, costs of one that was read again
 
@@ -142,4 +141,4 @@ def model_usage(model: str, usage: Usage) -> dict[str, Any]:
 
 
 def _price(model: str) -> Price:
-    return next((price for pattern, price in PRICES if "claude" in model and re.search(pattern, model)), UNKNOWN)
+    return next((price for pattern, price in TABLE.prices if "claude" in model and re.search(pattern, model)), UNKNOWN)

@@ -94,12 +94,12 @@ class Scripted:
         return message
 
     def _next(self, request: ModelRequest) -> Turn:
-        lane = next((name for name, lane in self.script.lanes.items() if claims(lane, request)), None)
-        if lane is None and request.output_schema is not None:
+        lanes = {**self.script.lanes, "": Lane(self.script.turns)}
+        lane = next(name for name, lane in lanes.items() if claims(lane, request))
+        if not lane and request.output_schema is not None:
             return Turn(text="{}")  # a side question the script foresaw no lane for must not use up the main turns
-        turns = self.script.turns if lane is None else self.script.lanes[lane].turns
-        at = self._at.get(lane or "", 0)
-        self._at[lane or ""] = at + 1
+        turns, at = lanes[lane].turns, self._at.get(lane, 0)
+        self._at[lane] = at + 1
         if not turns:
             return Turn(text="done")
         if at >= len(turns) and turns[-1].tools:

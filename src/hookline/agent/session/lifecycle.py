@@ -176,7 +176,7 @@ async def load_instructions(conversation: Conversation, reason: str = "session_s
     conversation.instructions_seen.update(one.file_path for one in found)
     conversation.instructions_seen.update(reminder.file for reminder in instructions_told(conversation))
     told = [one if one.parent_file_path else structs.replace(one, load_reason=reason) for one in found]
-    await _announce(conversation, told)
+    await announce(conversation, told)
 
 
 def instructions_told(conversation: Conversation) -> list[Reminder]:
@@ -185,12 +185,8 @@ def instructions_told(conversation: Conversation) -> list[Reminder]:
     return [reminder for reminder in (*told, *conversation.waiting) if reminder.file]
 
 
-async def load_nested(conversation: Conversation, file_path: str) -> None:
-    """Read what touching a file brings with it."""
-    await _announce(conversation, nested(file_path, conversation.session.project_dir, conversation.instructions_seen))
-
-
-async def _announce(conversation: Conversation, found: list[Instructions]) -> None:
+async def announce(conversation: Conversation, found: list[Instructions]) -> None:
+    """Tell hooks of instructions, by InstructionsLoaded, and the model what they say."""
     for one in found:
         about = structs.asdict(one) | {"globs": list(one.globs) if one.globs else None}
         del about["content"]

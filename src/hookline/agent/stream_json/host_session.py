@@ -12,9 +12,8 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -36,29 +35,24 @@ from hookline.events import CATALOG, DirectoryAdded, Event, PostModelSwitch, Pre
 from hookline.guards.permissions import Mode, removed_tools
 from hookline.hosts.claude_code import messages as wire
 from hookline.hosts.claude_code.channels import CliChannel
-from hookline.processes.loop import running
-from hookline.replies import Decision, EventFields, Reply, allow, deny
+from hookline.processes.loop import chunks, running
+from hookline.replies import Decision, EventFields, Reply, deny
 
 log: logging.Logger = logging.getLogger("hookline.agent")
 LONGEST_HOLD = 45.0  # seconds that `initialize` waits for calls of the run before; official SDKs give up after 60
 #: a host asks for the session's state with one of these; with the second it does not pass it on to its own user
 WANTED, HOST_ONLY = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 OFF = ("", "0", "false")
+#: in place of a prompt: the run before left calls to this one, or something happened in the background
+Wake: TypeAlias = Literal["leftover", "background"]
 PROBE = ModelRequest(messages=(User.of("Hi"),), max_tokens=1)
 
 
 async def serve(made: AgentBundle, options: RunOptions, write: Callable[[bytes], None]) -> int:
     """Serve a host until it closes stdin and everything it asked for is done; what it is told goes to `write`."""
     host = HostSession(made, options, write)
-    async with running(host.listen()):
+    async with running(host.read()), running(host.listen()):
         return await host.work()
-
-
-class Wake(Enum):
-    """In place of a prompt: the run before left calls to this one, or something happened in the background."""
-
-    LEFTOVER = "leftover"
-    BACKGROUND = "background"
 
 
 class HostSession:
@@ -79,10 +73,16 @@ class HostSession:
             self.agent.session.policy.can_use_tool = self._may_run
         self.agent.session.elicit = self._elicit
 
+    async def read(self) -> None:
+        """Hand on what the host says, until it closes stdin."""
+        try:
+            async for chunk in chunks(sys.stdin.fileno()):
+                self.server.received(chunk)
+        finally:
+            self.server.ended()
+
     async def listen(self) -> None:
-        """Read stdin; prompts wait their turn, requests are served at once."""
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: _Stdin(self.server), sys.stdin)
+        """Prompts wait their turn, requests are served at once."""
         while (said := await self.server.next()) is not None:
             if isinstance(said, wire.UserMessage):
                 self.prompts.put_nowait(said)
@@ -135,19 +135,19 @@ class HostSession:
         untyped = asyncio.ensure_future(self.agent.session.inbox.wait())
         try:
             done, _ = await asyncio.wait({typed, untyped}, return_when=asyncio.FIRST_COMPLETED)
-            return typed.result() if typed in done else Wake.BACKGROUND
+            return typed.result() if typed in done else "background"
         finally:
             typed.cancel()
             untyped.cancel()
 
     async def _turn(self, prompt: wire.UserMessage | Wake) -> Result | None:
-        if prompt is Wake.BACKGROUND:
+        if prompt == "background":
             self.made.write_init_message()
             return await self.agent.react()
         self._begin_to_connect()
         assert self._connecting is not None
         await self._connecting  # until every server has answered or failed
-        if prompt is Wake.LEFTOVER:
+        if isinstance(prompt, str):
             self.made.write_init_message()
             try:
                 return await self.agent.start()
@@ -242,7 +242,7 @@ class HostSession:
             session.system = (*session.system, request.append_system_prompt)
         with suppress(errors.TranscriptError):  # the first turn says why it cannot be gone on with
             if self.options.resume and self.agent.left_undone():
-                self.prompts.put_nowait(Wake.LEFTOVER)
+                self.prompts.put_nowait("leftover")
                 try:  # a host with an empty prompt closes stdin once answered
                     await asyncio.wait_for(self.agent.caught_up.wait(), LONGEST_HOLD)
                 except TimeoutError:
@@ -337,19 +337,6 @@ REQUESTS: dict[str, Callable[[HostSession, Any], Awaitable[dict[str, Any] | None
 OTHERS = tuple(REQUESTS)[5:]
 
 
-class _Stdin(asyncio.Protocol):
-    """Stdin, fed to the server."""
-
-    def __init__(self, server: CliChannel) -> None:
-        self._server = server
-
-    def data_received(self, data: bytes) -> None:
-        self._server.received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._server.ended()
-
-
 def _prompts(given: Any) -> tuple[str, ...]:
     """A host's system prompt: one text or several, without the empty ones (no API takes them)."""
     texts = [given] if isinstance(given, str) else given
@@ -365,9 +352,8 @@ def _permission(answer: Any) -> Reply:
         reply = deny(str(answer.get("message") or "The host did not permit this call."))
         return reply | Reply(specific=EventFields(interrupt=True)) if answer.get("interrupt") is True else reply
     given, updates = answer.get("updatedInput"), answer.get("updatedPermissions")
-    reply = allow() | Reply(input=given if isinstance(given, dict) else None)
-    changed = Reply(specific=EventFields(updated_permissions=tuple(updates))) if isinstance(updates, list) else Reply()
-    return reply | changed
+    more = EventFields(updated_permissions=tuple(updates)) if isinstance(updates, list) else None
+    return Reply(decision=Decision.ALLOW, input=given if isinstance(given, dict) else None, specific=more)
 
 
 # -- the host's callbacks as hooks of our engine -----------------------------------------------------------------------

@@ -77,7 +77,7 @@ class Bash(Tool):
                 if not shell.exit.done():
                     await shell.end()
                 elif shell.left_something():
-                    env.state.jobs.leave(shell)
+                    env.state.jobs.strays.append(shell)
             finally:
                 shell.close()
 

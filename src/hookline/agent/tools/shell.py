@@ -209,7 +209,7 @@ class Jobs:
         self.starter: WarmStarter = WarmStarter()
         self.all: dict[str, Job] = {}
         self._watchers: set[asyncio.Task[None]] = set()
-        self._strays: list[Shell] = []
+        self.strays: list[Shell] = []  # commands that ended while something they started goes on (`server &`)
         self._folder: Path | None = None
 
     def start(self, shell: Shell, description: str = "") -> Job:
@@ -235,16 +235,12 @@ class Jobs:
             await job.shell.end()
         return job
 
-    def leave(self, shell: Shell) -> None:
-        """Remember a command that ended while something it started goes on (`server &`)."""
-        self._strays.append(shell)
-
     async def aclose(self) -> None:
         """End what still runs, wait for it, remove the outputs."""
         await asyncio.gather(*(self.stop(job.id) for job in self.running()))
         if self._watchers:
             await asyncio.wait(set(self._watchers))
-        strays, self._strays = self._strays, []
+        strays, self.strays = self.strays, []
         await asyncio.gather(*(shell.end() for shell in strays))
         await asyncio.to_thread(self.starter.close)
         if self._folder is not None:
@@ -255,7 +251,7 @@ class Jobs:
         job.exit_code = await shell.wait()
         shell.close()
         if shell.left_something():
-            self.leave(shell)
+            self.strays.append(shell)
         if job.status == "running":
             job.status = "completed" if job.exit_code == 0 else "failed"
         if self.on_done:
