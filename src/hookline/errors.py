@@ -85,9 +85,8 @@ class MatcherError(HookError):
 class ConditionError(HookError):
     """An `if` that cannot be parsed; `position` counts characters from 0."""
 
-    def __init__(self, condition: str, problem: str, position: int | None = None) -> None:
-        where = "" if position is None else f" at position {position}"
-        super().__init__(f"condition `{condition}`: {problem}{where}; write `Tool` or `Tool(pattern)`")
+    def __init__(self, condition: str, problem: str, position: int) -> None:
+        super().__init__(f"condition `{condition}`: {problem} at position {position}; write `Tool` or `Tool(pattern)`")
         self.condition = condition
         self.position = position
 

@@ -193,15 +193,14 @@ async def make(options: RunOptions, cwd: str, hooks_for: HooksFor) -> AgentBundl
 @contextmanager
 def _environ(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables that settings state are for a while in the process's environment, where SDKs and TLS look."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name in variables:
             os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.update(before)
 
 
 async def _make_agent(options: RunOptions, cwd: str, hooks: Hooks) -> AgentBundle:

@@ -31,14 +31,13 @@ from hookline.core.engine import Verdict
 from hookline.errors import HooklineError
 from hookline.replies import Decision
 
-DEFAULT_KIND = "general-purpose"
 DEEPEST = 5
 STOP_WAS_ASKED = frozenset({"completed", "stop_hook_prevented"})  # endings before which SubagentStop hooks were asked
 
 
 async def spawn_agent(parent: Conversation, given: dict[str, Any], tool_use_id: str) -> ToolResult:
     """Give a task to a subagent; its last words are the result, unless it goes on in the background."""
-    kind = given.get("subagent_type") or DEFAULT_KIND
+    kind = given.get("subagent_type") or "general-purpose"
     known = {**BUILT_IN_AGENTS, **parent.session.agents}
     definition = known.get(kind)
     if definition is None:

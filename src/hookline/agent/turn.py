@@ -208,8 +208,8 @@ async def may_ask(conversation: Conversation) -> TurnEnd | None:
     if not _listens(conversation, events.PreModelCall):
         return None
     messages = [_plain(message) for message in (*conversation.messages, *conversation.waiting)]
-    tools = sorted(conversation.tool_set)
-    verdict = await conversation.fire(events.PreModelCall, model=_model(conversation), messages=messages, tools=tools)
+    about = {"model": conversation.model or conversation.session.model.name, "tools": sorted(conversation.tool_set)}
+    verdict = await conversation.fire(events.PreModelCall, **about, messages=messages)
     if verdict.blocked:
         return _withheld(verdict)
     conversation.remind_of_context(verdict)
@@ -221,7 +221,7 @@ async def judged(conversation: Conversation, message: Assistant) -> Assistant | 
     if not _listens(conversation, events.PostModelCall):
         return message
     calls = [{"id": use.id, "name": use.name, "args": use.input} for use in message.tool_uses]
-    about = {"model": message.model or _model(conversation), "text": message.text}
+    about = {"model": message.model or conversation.model or conversation.session.model.name, "text": message.text}
     verdict = await conversation.fire(events.PostModelCall, **about, tool_calls=calls, stop_reason=message.stop_reason)
     if verdict.blocked:
         return _withheld(verdict)
@@ -243,10 +243,6 @@ async def may_return(conversation: Conversation, done: TurnEnd) -> TurnEnd:
 
 def _listens(conversation: Conversation, kind: type[events.Event]) -> bool:
     return any(kind in hook.events for hook in conversation.session.hooks.hooks)
-
-
-def _model(conversation: Conversation) -> str:
-    return conversation.model or conversation.session.model.name
 
 
 def _plain(message: Message) -> dict[str, str]:

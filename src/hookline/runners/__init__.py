@@ -82,5 +82,5 @@ def runner_for(kind: type[Any], services: Callable[[], Services]) -> Runner:
     """A runner for one kind of action; a class that needs something of its host takes `services`."""
     module, name = RUNNERS[kind]
     cls = getattr(import_module(f"hookline.runners.{module}"), name)
-    made: Runner = cls(services) if getattr(cls, "wants_services", False) else cls()
+    made: Runner = cls(services) if name == "ServiceRunner" else cls()
     return made

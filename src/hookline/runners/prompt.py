@@ -40,8 +40,6 @@ class PromptAnswer(msgspec.Struct):
 class ServiceRunner:
     """Has the host answer, with what it can do."""
 
-    wants_services = True
-
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hookline.agent.tools import ToolEnv, ToolResult
-from hookline.agent.tools.mcp import McpServers, McpTool, ServerConfig, read_config, tool_name
+from hookline.agent.tools.mcp import McpServer, McpServers, McpTool, ServerConfig, read_config
 from hookline.errors import McpError, ToolInputInvalid
 from tests.agent.processes import children
 from tests.agent.tools.hosting import hosted
@@ -213,7 +213,9 @@ def test_a_broken_config_says_what_is_wrong(source: str, says: str) -> None:
 
 def test_names_are_made_of_letters_the_api_takes() -> None:
     """Everything else becomes an underscore."""
-    assert tool_name("my server", "a.b/c") == "mcp__my_server__a_b_c"
+    server = McpServer("my server", ServerConfig(command="true"))
+
+    assert McpTool(server, {"name": "a.b/c"}).name == "mcp__my_server__a_b_c"
 
 
 async def test_input_must_be_an_object(contract: Path) -> None:

@@ -119,9 +119,8 @@ class HookReporter:
         if isinstance(notice, Verdict) or not spec_of(notice.hook_event).reported:
             return
         hook = next((hook for hook in self.hooks.hooks if hook.name == notice.hook), None)
-        if self.only is not None and notice.hook_event not in self.only:
-            return
-        if hook is not None and not isinstance(hook.action, Command | Http):
+        other = hook is not None and not isinstance(hook.action, Command | Http)
+        if other or (self.only is not None and notice.hook_event not in self.only):
             return
         names = {"hook_id": notice.hook_id, "hook_name": notice.hook_name, "hook_event": notice.hook_event}
         if isinstance(notice, HookStarted):
@@ -131,10 +130,8 @@ class HookReporter:
         printed = (read_object(notice.stdout) or {}) if "suppress" in notice.stdout else {}
         if any(printed.get(word) is True for word in SUPPRESSING):  # it asked that what it printed is not shown
             said = {**said, "stdout": "", "output": ""}
-        if isinstance(notice, HookProgress):
-            self.output.system("hook_progress", **names, **said)
-        else:
-            self.output.system("hook_response", **names, **said, **_ended(notice, hook))
+        kind, ended = ("progress", {}) if isinstance(notice, HookProgress) else ("response", _ended(notice, hook))
+        self.output.system(f"hook_{kind}", **names, **said, **ended)
 
 
 def _ended(notice: HookResponse, hook: Hook | None) -> Note:

@@ -21,6 +21,7 @@ from msgspec import Struct
 from hookline.agent.tools.base import Tool, ToolEnv, ToolResult, check_object, failure
 from hookline.core.placeholders import WITH_DEFAULT, fill, in_every_text
 from hookline.errors import HooklineError, McpError, MissingExtra, extra
+from hookline.hosts.host import mcp_name
 from hookline.processes.loop import running
 
 CONNECT_SECONDS = 30.0
@@ -55,12 +56,6 @@ def read_config(source: str, environ: Mapping[str, str] = os.environ) -> dict[st
         raise McpError(where, f"cannot read the file: {problem.strerror}") from problem
     except (msgspec.DecodeError, AttributeError) as problem:
         raise McpError(where, f'expected `{{"mcpServers": {{…}}}}`: {problem}') from problem
-
-
-def tool_name(server: str, tool: str) -> str:
-    """What the model and the hooks call a server's tool."""
-    plain = (re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in (server, tool))
-    return "__".join(("mcp", *plain))
 
 
 class McpServers:
@@ -225,7 +220,7 @@ class McpTool(Tool):
         hints = wire.get("annotations") or {}
         self.server = server
         self.tool: Any = wire["name"]
-        self.name: str = tool_name(server.name, wire["name"])  # type: ignore[misc]
+        self.name: str = re.sub(r"[^a-zA-Z0-9_-]", "_", mcp_name(server.name, wire["name"]))  # type: ignore[misc]
         self.description: Any = wire.get("description") or wire["name"]  # type: ignore[misc]
         self.read_only: bool = bool(hints.get("readOnlyHint"))  # type: ignore[misc]
         self.concurrency_safe: bool = self.read_only  # type: ignore[misc]
@@ -327,15 +322,13 @@ async def _exchange(server: str, ask: AskHost, message: dict[str, Any], incoming
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 
-    wants_answer = "id" in message and "method" in message
+    if "id" not in message or "method" not in message:
+        with contextlib.suppress(HooklineError, ValueError):
+            await ask(server, message)
+        return
     try:
-        answer = await ask(server, message)
-        if not wants_answer:
-            return
-        parsed = jsonrpc_message_adapter.validate_python(answer)
+        parsed = jsonrpc_message_adapter.validate_python(await ask(server, message))
     except (HooklineError, ValueError) as problem:
-        if not wants_answer:
-            return
         refusal = {"code": INTERNAL_ERROR, "message": f"the host gave no answer: {problem}"}
         parsed = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": message["id"], "error": refusal})
     await incoming.send(SessionMessage(parsed))

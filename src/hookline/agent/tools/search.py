@@ -117,13 +117,10 @@ async def _ripgrep(program: str, given: dict[str, Any], root: Path, cwd: str) ->
 def _flags(given: dict[str, Any]) -> list[str]:
     modes = {"files_with_matches": ["--files-with-matches"], "count": ["--count"], "content": ["--line-number"]}
     flags = list(modes[given.get("output_mode", "files_with_matches")])
-    flags += [flag for key, flag in (("-i", "-i"), ("-o", "-o")) if given.get(key)]
+    flags += [flag for flag in ("-i", "-o") if given.get(flag)]
     flags += ["--multiline", "--multiline-dotall"] if given.get("multiline") else []
-    flags += [
-        f"{flag}{int(given[key])}"
-        for key, flag in (("-B", "-B"), ("-A", "-A"), ("-C", "-C"), ("context", "-C"))
-        if key in given
-    ]
+    around = {"-B": "-B", "-A": "-A", "-C": "-C", "context": "-C"}
+    flags += [f"{flag}{int(given[key])}" for key, flag in around.items() if key in given]
     flags += [f"--glob={given['glob']}"] if given.get("glob") else []
     return flags + ([f"--type={given['type']}"] if given.get("type") else [])
 

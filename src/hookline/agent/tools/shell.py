@@ -134,8 +134,7 @@ class Shell:
 
     def final_cwd(self) -> str | None:
         """Where the command left the shell; None if it never got to say (it failed or was killed)."""
-        if self._cwd_pipe is None:
-            return None
+        assert self._cwd_pipe is not None, "asked before it is closed"
         os.set_blocking(self._cwd_pipe, False)
         try:
             told = os.read(self._cwd_pipe, READ_SIZE)
