@@ -94,16 +94,12 @@ class HooklinePlugin(BasePlugin):
             await self._admit(run, invocation_context, message)
         return None if run.stopped is None else _content("model", run.stopped)
 
-    async def after_run_callback(self, *, invocation_context: Any) -> None:
-        await self._end(invocation_context, None)
-
-    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
-        await self._end(invocation_context, error)
-
-    async def _end(self, context: Any, error: Exception | None) -> None:
-        run = self._pop(context.invocation_id)
+    async def after_run_callback(self, *, invocation_context: Any, error: Exception | None = None) -> None:
+        run = self._pop(invocation_context.invocation_id)
         if run is not None:
             await run.end(error)
+
+    on_run_error_callback = after_run_callback
 
     async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> types.Content | None:
         """The first agent is the run's own; those it hands over to are subagents."""

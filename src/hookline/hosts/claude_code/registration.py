@@ -127,13 +127,12 @@ def for_sdk(hooks: HookSet) -> dict[Any, list[Any]]:
         name: [
             HookMatcher(
                 matcher=entry.matcher,
-                hooks=[_SdkCallback(hooks, planned.events[callback_id]) for callback_id in entry.callback_ids],
+                hooks=[_SdkCallback(hooks, planned.events[entry.callback_ids[0]])],
                 timeout=entry.timeout,
                 on_failure=entry.on_failure,  # type: ignore[arg-type]
             )
-            for entry in entries
         ]
-        for name, entries in planned.hooks.items()
+        for name, (entry,) in planned.hooks.items()
     }
 
 

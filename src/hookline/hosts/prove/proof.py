@@ -27,10 +27,6 @@ LoadHooks = Callable[[HookSource], Iterable[Hook]]
 """Loads the hooks that an entry asks; raises a `HooklineError` if it cannot."""
 
 
-GOOD = ("enforced", "fired", "not tried")
-"""What a line may say of something that is no cause for worry; a gate that was not tried is `not proven`."""
-
-
 class Finding(NamedTuple):
     """One line of a proof: what was tried or looked at, and what came of it."""
 
@@ -40,8 +36,8 @@ class Finding(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether it holds, or is nothing that a proof must show."""
-        return self.status in GOOD
+        """Whether it holds, or is nothing that a proof must show; a gate that was not tried is `not proven`."""
+        return self.status in ("enforced", "fired", "not tried")
 
 
 class ProofResult(NamedTuple):
