@@ -115,6 +115,17 @@ def test_prompts_are_texts() -> None:
         assert event.prompt == "please run it"
 
 
+@pytest.mark.parametrize("host", [one.name for one in HOSTS.values() if not one.prompt_in_parts])
+def test_a_prompt_in_parts_is_refused_where_none_is_sent(host: str) -> None:
+    """What the parts would be was not measured: a picture among them would not be judged."""
+    theirs = next((name for name, ours in find(host).events.items() if ours == "UserPromptSubmit"), None)
+    if theirs is None:
+        pytest.skip("it tells of no prompts")
+
+    with pytest.raises(HooklineError):
+        decode(find(host), {"prompt": []}, event=theirs)
+
+
 def test_what_a_tool_returned_is_there() -> None:
     """The output is in `tool_response`, whatever the host calls it."""
     for host in ("codex", "copilot", "vibe", "openhands", "cline", "grok", "kimi"):

@@ -63,7 +63,7 @@ def _flattened(host: Host, payload: Mapping[str, Any]) -> dict[str, Any]:
             fields |= {ours: inner[theirs] for theirs, ours in names.items() if inner.get(theirs) is not None}
     fields = host.unwrap(fields) if host.unwrap else fields
     fields = {host.names.get(name, name): value for name, value in fields.items()}
-    if isinstance(parts := fields.get("prompt"), list):
+    if host.prompt_in_parts and isinstance(parts := fields.get("prompt"), list):
         texts = [part.get("text") for part in parts if isinstance(part, dict)]
         fields["prompt"] = "\n".join(text for text in texts if isinstance(text, str))
     return fields

@@ -278,6 +278,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Flattens a payload that nests what others have at the top."""
     inside: Mapping[str, Mapping[str, str]] = _NONE
     """Objects in a payload with fields that others have at the top, and what each of these is called there."""
+    prompt_in_parts: bool = False  # whether it sends a prompt as a list of parts
     cut_field: str = ""  # says of a payload that only the beginning of the call is there
     folders_field: str = ""  # lists the project's folders, for a host that does not say in which one it is
     roams: bool = False  # whether `cwd` of a tool event is the folder the command will run in, not the project's
