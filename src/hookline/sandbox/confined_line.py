@@ -208,7 +208,7 @@ class ConfinedLine:
 
     def _facts(self) -> tuple[object, ...]:
         """What the rules depend on, but for reading: the policy, the places, and which files these are."""
-        found = [(path, *_identity(path)) for path in self.room.places]
+        found = [(path, *_identity(path)) for path in self.room.granted]
         mask = os.umask(0o077)
         os.umask(mask)
         return self.kind(), found, self.reads, mask
@@ -262,7 +262,7 @@ class ConfinedLine:
         rights = self.read.rights()
         self._around_proc = places.around(["/"], ["/proc"]) if self.view is not None else []
         if rights is not None:
-            rights.allow_writing([*self.room.places, "/proc", *self._notes()])
+            rights.allow_writing([*self.room.granted, "/proc", *self._notes()])
             kernel.no_new_privileges()
             rights.enforce()
 
@@ -275,7 +275,7 @@ class ConfinedLine:
         viewed = self.view is not None
         rights = PathRights(version, reading=viewed, tcp=tcp if self.namespace or not tcp else tcp | BIND_TCP)
         rights.allow_reading(self._around_proc)
-        rights.allow_writing(self.room.places)
+        rights.allow_writing(self.room.granted)
         return rights
 
 

@@ -166,7 +166,7 @@ class StartJudge:
                 found += self._loaded(start)
             elif name.startswith("git-"):
                 found.append(("git", [name[4:], *start.argv[1:]]))
-            elif interpreter := programs.interpreter_of(name):
+            elif (interpreter := name.rstrip("0123456789.-")) in programs.INTERPRETERS:  # whatever its version
                 found += self._scripts(interpreter, start)
         return [*found, *(("git", self._as_push(start, words)) for name, words in found if name == "git")]
 

@@ -330,9 +330,9 @@ class JudgedLine:
     def __init__(
         self, policy: Policy, room: WritableDirs, hidden: Iterable[str], view: dict[str, tuple[str, bytes]] | None
     ) -> None:
-        granted = room.granted
+        everywhere = room.projects is None
         self.policy: Policy = policy
-        self.places: WritablePlaces | None = None if granted is None else WritablePlaces([*granted, *DEVICES])
+        self.places: WritablePlaces | None = None if everywhere else WritablePlaces([*room.granted, *DEVICES])
         self.others: OutsideResources = OutsideResources()
         self.reporter: Reporter = Reporter(policy)
         self.saw: Callable[[str, str], None] = self.reporter.saw

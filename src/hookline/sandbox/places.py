@@ -219,15 +219,12 @@ def hidden_places(policy: Policy, environ: Mapping[str, str]) -> HiddenPlaces:
     known = [*shown, *(path for path in public if policy.read is None or inside_any(path, policy.read))]
     if policy.read is None:
         outside += [path for path in SHARED if not inside_any(path, (*writable, *shown))]
-        named = [part for name, value in environ.items() if _names(name) for part in value.split(":")]
+        names = [name for name in environ if name.endswith(_NAMING) and name not in ("TMPDIR", "OLDPWD")]
+        named = [part for name in names for part in environ[name].split(":")]
         tops = [part[: -len("/bin")] for part in named if part.startswith(SHARED) and part.endswith("/bin")]
         named += [top for top in tops if os.path.exists(f"{top}/pyvenv.cfg")]  # Python's parts lie beside it
         known += [os.path.realpath(path) for path in named if path.startswith(SHARED)]
     return HiddenPlaces(outside, inside, [path for path in known if path not in outside])
-
-
-def _names(variable: str) -> bool:
-    return variable.endswith(_NAMING) and variable not in ("TMPDIR", "OLDPWD")
 
 
 def _is_public(name: str) -> bool:
@@ -298,28 +295,24 @@ CACHES = {
 
 
 class WritableDirs:
-    """Where a line may write: the folders it was given, its own temporary one, its caches and its open files."""
+    """Where a line may write: its projects, or everywhere, its own temporary folder, its caches and its open files."""
 
-    def __init__(self, projects: list[str] | None, temporary: str, caches: str, granted: list[str] | None) -> None:
+    def __init__(self, projects: list[str] | None, temporary: str, caches: str, granted: list[str]) -> None:
         self.projects: list[str] | None = projects
         self.temporary: str = temporary
         self.caches: str = caches
-        self.granted: list[str] | None = granted
+        self.granted: list[str] = granted
 
     @classmethod
     def make(cls, policy: Policy) -> WritableDirs:
         """Room for one line on this machine: the same for every line that may write to the same folders."""
         if policy.write is None:
-            return cls(None, "", "", None)
+            return cls(None, "", "", ["/"])
         key = blake2s("\0".join(sorted(policy.write)).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
         temporary = temporary_folder(key)
         caches = cache_folder(key, temporary)
         projects = [*policy.write, *worktree_folders(policy.write)]
         return cls(projects, temporary, caches, [*projects, caches, temporary, *open_files()])
-
-    @property
-    def places(self) -> list[str]:
-        return ["/"] if self.granted is None else self.granted
 
 
 def temporary_folder(key: str) -> str:

@@ -242,12 +242,6 @@ def _modules(name: str, module: str, words: list[str]) -> list[tuple[str, list[s
     return found
 
 
-def interpreter_of(name: str) -> str:
-    """The interpreter that a program is by its name, whatever its version; empty if it is none."""
-    bare = name.rstrip("0123456789.-")
-    return bare if bare in INTERPRETERS else ""
-
-
 def loaded(argv: list[str]) -> tuple[list[str], list[str]]:
     """What a dynamic loader that is started as a program runs: its words after the options; and what it adds to it.
 

@@ -9,6 +9,7 @@ to the line's own rules by Landlock, so that a mistake here cannot write outside
 import errno
 import os
 import stat
+from contextlib import ExitStack
 
 from hookline.sandbox import kernel, syscalls
 from hookline.sandbox.files import outside
@@ -112,15 +113,13 @@ class NameCalls(WriteJudge):
 
     def _make_names(self, call: Syscall) -> None:
         places: list[NamedPlace] = []
-        try:
+        with ExitStack() as opened:
             for folder, path in syscalls.WRITES[call.name].pairs:
                 places.append(_place(call, folder, path))
+                opened.enter_context(places[-1].folder)
             if not call.waits():
                 raise CallAnswered
             self._change(call, places)
-        finally:
-            for place in places:
-                os.close(place.folder.fd)
         for place in places:
             self._line.saw("written", place.path)
 
