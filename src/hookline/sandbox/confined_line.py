@@ -235,9 +235,11 @@ class ConfinedLine:
             from hookline.sandbox.egress import variables
 
             found = variables(self.shown or found, namespace=self.namespace)
-        if not self.room.temporary:
+        temporary, caches = self.room.temporary, self.room.caches
+        if not temporary:
             return found
-        return {**found, **places.variables_for(self.room.temporary, self.room.caches, found)}
+        moved = {name: f"{caches}/{part}" for name, part in places.CACHES.items()}  # where the user has set none
+        return {**moved, **found, "TMPDIR": temporary, "TMUX_TMPDIR": temporary}
 
     def egress(self) -> Egress | None:
         """The way to hosts by name, with the broker started; as the supervisor, before it is held to any rules."""

@@ -1,7 +1,6 @@
 """`hookline confine`: read the flags by hand, because importing argparse would cost a third of the start."""
 
 import os
-import sys
 
 from hookline.sandbox.policy import LISTS, Policy, records
 
@@ -11,6 +10,7 @@ _TEXTS = {
     f"--{name.replace('_', '-')}": name for name in ("call", "tell_folder", "write_guard", "block_guard", "host_guard")
 }
 _LIMITS = {f"--{name}": name for name in ("cpu", "memory", "processes", "seconds")}
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _WITH_VALUE = (*_LISTS, *_TEXTS, *_LIMITS)
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
@@ -157,13 +157,16 @@ def _policy(found: dict[str, list[str]]) -> Policy:
 
 
 def _limit(flag: str, text: str) -> float:
-    from hookline.sandbox.processes import parse_limit
-
+    """A limit as it is written: `90`, `1.5`, `512M`."""
+    unit = _UNITS.get(text[-1:].upper(), 0) if flag == "--memory" else 0
     try:
-        return parse_limit(_LIMITS[flag], text)
+        number = float(text[:-1] if unit else text) * (unit or 1)
     except ValueError:
-        example = "512M" if flag == "--memory" else "60"
-        raise UsageError(f"{flag}: expected a number above 0, got `{text}`; write one such as `{example}`") from None
+        number = 0
+    if 0 < number < 1 << 62:
+        return number
+    example = "512M" if flag == "--memory" else "60"
+    raise UsageError(f"{flag}: expected a number above 0, got `{text}`; write one such as `{example}`")
 
 
 def _check_hosts(found: dict[str, list[str]]) -> None:
@@ -191,7 +194,3 @@ def _folder(flag: str, path: str) -> str:
     if not os.path.exists(place) and flag in ("--write", "--read", "--hide"):
         raise UsageError(f"{flag}: `{path}` does not exist")
     return place
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

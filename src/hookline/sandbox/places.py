@@ -372,12 +372,6 @@ def cache_folder(key: str, temporary: str) -> str:
     return folder
 
 
-def variables_for(temporary: str, caches: str, given: dict[str, str]) -> dict[str, str]:
-    """The variables that lead programs there; those that the user has set stay."""
-    moved = {name: f"{caches}/{part}" for name, part in CACHES.items() if name not in given}
-    return {"TMPDIR": temporary, "TMUX_TMPDIR": temporary, **moved}
-
-
 def open_files() -> list[str]:
     """The files that standard output and error go to, which programs may open again as `/dev/stdout`."""
     found = []

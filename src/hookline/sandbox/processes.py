@@ -8,7 +8,6 @@ from contextlib import suppress
 from hookline.sandbox import kernel, signals, syscalls
 from hookline.sandbox.judged_line import CallMade, JudgedLine, Refusal, Syscall, Table
 
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CPU, _DATA = 0, 2
 """RLIMIT_CPU and RLIMIT_DATA: what one process alone may use is held by the kernel, between two looks of ours."""
 _MOMENT = 0.1
@@ -104,15 +103,6 @@ def _process_of(thread: int) -> int:
 
 
 # -- limits -----------------------------------------------------------------------------------------------------------
-
-
-def parse_limit(name: str, text: str) -> float:
-    """A limit as it is written: `90`, `1.5`, `512M`; ValueError if it is not a number above 0."""
-    unit = UNITS.get(text[-1:].upper(), 0) if name == "memory" else 0
-    number = float(text[:-1] if unit else text) * (unit or 1)
-    if not 0 < number < 1 << 62:
-        raise ValueError(text)
-    return number
 
 
 class UsageLimits:
