@@ -62,7 +62,6 @@ async def start_process(
     async with Slot() if slot is None else nullcontext(slot) as held:
         marker = new_marker()
         child = await (launch or spawn)(mark(spec, marker))
-        held.leave_with(child.exit)
         process = Process(child, Group(child.pid, marker), limit, on_output, held.give)
         process.stdin.stays = keep_stdin
         process.stdin.write(spec.stdin)
@@ -190,7 +189,7 @@ class ProgramOutput:
 
 
 class Process:
-    """One started program, from its first byte of input to the result; `lasting` is called if it is not a short one."""
+    """One started program, from its first byte of input to the result; `lasting` is called once it ended, or lasts."""
 
     def __init__(
         self, child: Child, group: Group, limit: int, on_output: OnOutput | None, lasting: Callable[[], None]
@@ -264,6 +263,7 @@ class Process:
             self.child.look()
 
     def _exited(self, _: asyncio.Future[int | None]) -> None:
+        self.lasting()
         if self.printed.open and not self.over.done():
             self.timers.append(self.loop.call_later(HELD_PIPE, self._let_go))
         self._settle()

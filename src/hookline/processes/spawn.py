@@ -48,9 +48,12 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bytes = b""
     marker: str = ""
 
+    @property
+    def base(self) -> Mapping[str, str]:
+        return os.environ if self.env is None else self.env
+
     def environ(self) -> dict[str, str]:
-        marked = {MARKER: self.marker} if self.marker else {}
-        return {**(os.environ if self.env is None else self.env), **marked}
+        return {**self.base, **({MARKER: self.marker} if self.marker else {})}
 
 
 class Child(msgspec.Struct):
@@ -121,17 +124,17 @@ def _quickly(spec: ProcessSpec, stdin: int, stdout: int, stderr: int) -> Started
 
 
 _ENCODED: list[tuple[dict[str, str], list[bytes] | None]] = []
-"""The environment that was encoded last, marker aside: as a rule the next program's is the same."""
+"""The environment that was encoded last, its marker aside: as a rule the next program's is the same."""
 
 
 def entries_of(spec: ProcessSpec) -> list[bytes] | None:
     """The environment as the kernel wants it; None if it cannot be written so."""
-    env = spec.environ()
-    marker = env.pop(MARKER, None)
-    if not _ENCODED or _ENCODED[0][0] != env:
+    if not _ENCODED or _ENCODED[0][0] != spec.base:
+        env = {name: value for name, value in spec.base.items() if name != MARKER}
         entries = in_bytes("\0".join([f"{name}={value}" for name, value in env.items()])).split(b"\0")
-        _ENCODED[:] = [(env, entries if len(entries) == len(env) and "=" not in "".join(env) else None)]
-    known = _ENCODED[0][1]
+        plain = len(entries) == len(env) and "=" not in "".join(env)
+        _ENCODED[:] = [({**spec.base}, entries if plain else None)]
+    known, marker = _ENCODED[0][1], spec.marker or spec.base.get(MARKER)
     return known if known is None or marker is None else [*known, in_bytes(f"{MARKER}={marker}")]
 
 
@@ -214,34 +217,20 @@ PARALLEL_STARTS = min(8, os.cpu_count() or 1)
 
 
 class Slot:
-    """One of the slots, held from before the start until the program has ended or has proved to be long-lived.
-
-    No two start in the same turn of the event loop: a start holds the loop up for as long as the kernel takes.
-    """
+    """One of the slots, held from before the start until the program has ended or has proved to be long-lived."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop not in _SLOTS:
-            _SLOTS[loop] = asyncio.BoundedSemaphore(PARALLEL_STARTS), asyncio.Lock()
-        self._free, self._turn = _SLOTS[loop]
+        self._free = _SLOTS.get(loop) or _SLOTS.setdefault(loop, asyncio.BoundedSemaphore(PARALLEL_STARTS))
         self.given: bool = False
 
     async def __aenter__(self) -> Self:
         await self._free.acquire()
-        try:
-            await self._turn.acquire()
-        except BaseException:
-            self.give()
-            raise
-        asyncio.get_running_loop().call_soon(self._turn.release)
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self.give()
-
-    def leave_with(self, exit: asyncio.Future[int | None]) -> None:
-        exit.add_done_callback(lambda _: self.give())
 
     def give(self) -> None:
         if not self.given:
@@ -249,6 +238,4 @@ class Slot:
             self._free.release()
 
 
-_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[asyncio.BoundedSemaphore, asyncio.Lock]] = (
-    weakref.WeakKeyDictionary()
-)
+_SLOTS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.BoundedSemaphore] = weakref.WeakKeyDictionary()

@@ -188,7 +188,8 @@ class _CommandRun:
         if not newline and not plain and not line.rstrip().endswith(b"}"):
             return
         strict = self.hook.fails_closed(self.event)
-        later = not plain and says_async(bytes(line), self.event, strict=strict)
+        named = b"async" in line or b"\\" in line
+        later = not plain and named and says_async(bytes(line), self.event, strict=strict)
         self.decided = later or plain or bool(newline)
         if later and self.process is not None:
             self.skip = len(line) + len(newline)
@@ -204,7 +205,7 @@ class _CommandRun:
         self.check_again()
         hook, action, event = self.hook, self.action, self.event
         late = bool(self.skip) or hook.background or action.asynchronous
-        printed = finished.stdout[self.skip :].decode("utf-8-sig", "replace")  # a byte order mark is not text
+        printed = finished.stdout[self.skip :].decode("utf-8", "replace").removeprefix("\ufeff")  # which is not text
         stdout = printed
         if late and read_object(printed) is None:
             stdout = next((line for line in printed.splitlines() if read_object(line) is not None), printed)

@@ -57,7 +57,7 @@ class HttpRunner:
         with extra("an HTTP hook", "http"):
             import aiohttp
         session, url, allowed = await self._sessions.get(), action.url, action.allowed_env
-        headers = _HEADERS | {name: filled(value, allowed, env) for name, value in action.headers.items()}
+        headers = {name: filled(value, allowed, env) for name, value in action.headers.items()} or None
         try:
             try:
                 return await _answer(session, url, body, headers)
@@ -76,11 +76,12 @@ async def _session() -> AsyncGenerator[aiohttp.ClientSession, None]:
     import aiohttp
 
     no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
-    async with aiohttp.ClientSession(timeout=no_limit, cookie_jar=aiohttp.DummyCookieJar()) as session:
+    no_cookies = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(headers=_HEADERS, timeout=no_limit, cookie_jar=no_cookies) as session:
         yield session
 
 
-async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers) -> tuple[int, bytes]:
+async def _answer(session: aiohttp.ClientSession, url: str, body: bytes, headers: Headers | None) -> tuple[int, bytes]:
     response = await session.post(url, data=body, headers=headers, allow_redirects=False)
     try:
         return response.status, await _bounded(response)

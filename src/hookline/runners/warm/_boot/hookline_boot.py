@@ -73,8 +73,9 @@ def say(go, word, number):
 def show(marker):
     """Make the marker this process's name, which its forks inherit: its environment still shows as its parent's."""
     try:
-        with open("/proc/self/comm", "wb", buffering=0) as name:
-            name.write(marker)
+        name = os.open("/proc/self/comm", os.O_WRONLY)
+        os.write(name, marker)
+        os.close(name)
     except OSError:
         pass  # not Linux: then only the group and what it executes can be found
 
@@ -109,6 +110,7 @@ class Hidden:
         self.needs = {}
         self.attributes = []
         self.finders = []
+        self.at_fork = {}
 
     def load(self):
         original = builtins.__import__
@@ -121,12 +123,17 @@ class Hidden:
                 self.needs.setdefault(importer, []).extend(named(name, globals, fromlist, level))
             return module
 
-        builtins.__import__ = importing
+        def noting(**hooks):
+            """Notes what a module wants done about forks: it is done in a run that imports it, not in every one."""
+            self.at_fork[hooks["after_in_child"].__module__] = hooks
+
+        register = os.register_at_fork
+        builtins.__import__, os.register_at_fork = importing, noting
         try:
             for name in AHEAD:
                 original(name)
         finally:
-            builtins.__import__ = original
+            builtins.__import__, os.register_at_fork = original, register
 
     def hide(self, before):
         """Make `sys.modules` look as it did `before`, also the attributes that submodules leave on their packages."""
@@ -144,6 +151,8 @@ class Hidden:
             if holder is not None and vars(holder).get(last) is module:
                 delattr(holder, last)
                 self.attributes.append((holder, last, name))
+        for name, needs in self.needs.items():
+            self.needs[name] = [one for one in dict.fromkeys(needs) if one in self.modules]
 
     def offer(self):
         """Let the import system take a hidden module where it would otherwise load the very same file."""
@@ -191,17 +200,22 @@ class Hidden:
         for holder, last, one in self.attributes:
             if one in given:
                 setattr(holder, last, given[one])
+        for one in given.keys() & self.at_fork.keys():
+            self.at_fork[one]["after_in_child"]()
+            os.register_at_fork(**self.at_fork[one])
 
     def rehearse(self, name):
-        """Import a hidden module and use it, and have nothing of that remain."""
-        held = [(known, known.copy()) for known in (self.modules, sys.modules, sys.path_importer_cache)]
-        module = bootstrap._gcd_import(name)
-        module.loads(module.dumps({"a": ["b", 1, 2.5, None, True]}))
-        for known, before in held:
-            known.clear()
-            known.update(before)
-        for holder, last, _ in self.attributes:
-            vars(holder).pop(last, None)
+        """Import a hidden module and use it, where a script would get it, and have nothing of that remain."""
+        spec, names = external.PathFinder.find_spec(name), self.closure(name)
+        if spec is not None and names and self.can_give(spec, self.modules[name]):
+            spec.loader.exec_module = None
+            self.give(name, spec.loader)
+            sys.modules[name].loads(sys.modules[name].dumps({"a": ["b", 1, 2.5, None, True]}))
+            self.modules.update({one: sys.modules.pop(one) for one in names})
+            for holder, last, one in self.attributes:
+                if one in names:
+                    delattr(holder, last)
+        sys.path_importer_cache.pop(sys.path[0], None)
 
 
 HIDDEN = Hidden()
@@ -218,23 +232,20 @@ def named(name, globals, fromlist, level):
 
 
 def shadowed(names):
-    """Whether the path has modules of these names before the standard library."""
-    try:
-        stdlib = os.path.dirname(os.__file__)
-        for entry in sys.path:
-            if entry == stdlib:
-                return False
-            if os.path.exists(entry) and not names.isdisjoint(one.partition(".")[0] for one in files_in(entry)):
-                return True
-    except (OSError, TypeError):  # another archive, or not even a string: let Python look for itself
-        pass
+    """Whether the path has modules of these names before the standard library, as imports have just seen it."""
+    stdlib = os.path.dirname(os.__file__)
+    for entry in sys.path:
+        if entry == stdlib:
+            return False
+        finder = sys.path_importer_cache.get(entry, sys)
+        if finder is None:  # there is no such folder
+            continue
+        files = vars(finder).get("_path_cache")  # of a folder, else of an archive, as a trusted script's own
+        if files is None:
+            files = [name.replace(os.sep, ".") for name in vars(finder).get("_files", names)]
+        if not names.isdisjoint([one.partition(".")[0] for one in files]):
+            return True
     return True
-
-
-def files_in(entry):
-    """The files of a folder, or of an archive that has been looked into, as a trusted script's own."""
-    archive = getattr(sys.path_importer_cache.get(entry), "_files", None)
-    return os.listdir(entry) if archive is None else [name.replace(os.sep, ".") for name in archive]
 
 
 # -- one run: a fresh `__main__` before the script, and Python's own way of ending after it --------------------------
@@ -306,11 +317,24 @@ class Moment:
 def shorten():
     """The last exit function. Python takes the script's modules apart; all others go with the process.
 
-    Where stdout cannot be written, or the exit code is not simply one, Python does all of it, some milliseconds longer.
+    Where stdout cannot be written, or the exit code is not simply one, Python does all of it, some milliseconds longer;
+    where nothing that the script has made would notice, it does none of it.
     """
     if CODE is not None and flush():
+        if is_plain(sys.modules.get("__main__")):
+            leave()
         sys.__interactivehook__ = Moment(forget)  # the last thing that goes before modules are taken apart
         sys._hookline = Moment(leave)  # and the first thing that goes when all modules but `sys` have been
+
+
+def is_plain(main):
+    """Whether nothing that a script has made, its module aside, does anything when Python lets go of it."""
+    types = STARTED_WITH["types"]
+    plain = {types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CellType, types.FrameType}
+    plain |= {dict, list, tuple, set, frozenset, SystemExit, types.TracebackType}
+    plain |= {bootstrap.ModuleSpec, external.FileFinder, external.SourceFileLoader}
+    made = {type(one) for one in gc.get_objects() if one is not main}  # what was there before is not among these
+    return type(main) is types.ModuleType and "gc" not in sys.modules and made <= plain
 
 
 def forget():
@@ -342,20 +366,6 @@ def flush():
 
 # -- the process that forks, and from `become` on a run ---------------------------------------------------------------
 
-PAUSE = 0.003  # seconds without a request after which a run has time to rehearse
-REHEARSAL = """
-import json
-if "a" in {}.get("b", {"c": f"{1}"}): print(*[x for x in (1, 2.5)], sep=json.dumps(""))
-"""
-
-
-def rehearse(requests):
-    """Touch what nearly every script touches, so that its pages are this process's own before the run begins."""
-    compile(REHEARSAL, "<rehearsal>", "exec")
-    needed = {name for name in HIDDEN.closure("json") if "." not in name}
-    if not template.is_waiting(requests) and needed and not shadowed(needed):
-        HIDDEN.rehearse("json")
-
 
 def serve(before):
     """Fork for every run; only a fork returns: the code to run, and where."""
@@ -373,6 +383,7 @@ def serve(before):
     gc.freeze()  # a fork neither walks nor copies what was there before it
     parent.serve()
     HIDDEN.offer()
-    if not template.is_waiting(parent.requests, PAUSE):
-        rehearse(parent.requests)
+    if not template.is_waiting(parent.requests):  # what nearly every script touches becomes the run's own ahead of it
+        compile("import json\nif 'a' in {}.get(f'{1}'): print(*[x for x in (1, 2.5)], sep='')", "<rehearsal>", "exec")
+        HIDDEN.rehearse("json")
     return prepare(*parent.become())
