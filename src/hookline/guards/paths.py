@@ -48,8 +48,7 @@ _HERE = ("cwd", "workdir", "working_directory", "workingDirectory", "directory")
 _MOST_SESSIONS = 1_000
 
 
-Fence = tuple[str, ...]
-"""The folders that count as inside, links resolved."""
+Fence = tuple[str, ...]  # the folders that count as inside, links resolved
 
 
 class Judgement(NamedTuple):

@@ -62,8 +62,7 @@ def check_hooks(hooks: Iterable[Hook], project: str) -> list[Problem]:
     found: dict[Problem, None] = {}
     for hook in hooks:
         commands = _CommandCheck(hook.action, project).problems() if isinstance(hook.action, Command) else ()
-        for message in (*_matcher(hook), *_condition(hook)):
-            found[Problem(hook.source, message, "warning")] = None
+        found |= dict.fromkeys(Problem(hook.source, said, "warning") for said in (*_matcher(hook), *_condition(hook)))
         found |= dict.fromkeys(Problem(hook.source, f"command: {message}") for message in commands)
         found |= dict.fromkeys(Problem(hook.source, f"timeout: {message}", "warning") for message in _timeout(hook))
         found |= dict.fromkeys(_confinement(hook))

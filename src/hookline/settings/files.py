@@ -46,8 +46,7 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
     severity: Severity = "error"
     line: int = 0
-    column: int = 0
-    """Where in the file that is, from 1; 0 where it is not known."""
+    column: int = 0  # where in the file that is, from 1; 0 where it is not known
 
     def __str__(self) -> str:
         return one_line(f"{self.where}: {self.message}")

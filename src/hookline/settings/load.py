@@ -145,19 +145,16 @@ def read_settings(source: SettingsSource) -> File:
     """Read one settings file; a file that is not there says nothing, unless it was asked for by name."""
     value, text = source.value, source.text
     problems: tuple[Problem, ...] = ()
-    if value is not None:
-        try:
-            value = plain(value)
-        except RecursionError:
-            value, problems = None, (Problem(source.label, "is nested too deeply"),)
-    else:
-        if text is None:
-            text, problems = read_text(source.path, source.label)
+    if value is None and text is None:
+        text, problems = read_text(source.path, source.label)
         if text is None and not problems and source.kind == "flag":
             problems = (Problem(source.label, "no such file; name a settings file or write JSON"),)
         if text is None:
             return File(source=source, problems=problems, broken=bool(problems), found=bool(problems))
-        value, problems = parse_json(text, source.label)
+    try:
+        value, problems = (plain(value), ()) if text is None else parse_json(text, source.label)
+    except RecursionError:
+        value, problems = None, (Problem(source.label, "is nested too deeply"),)
     if isinstance(value, dict):
         return File(source=source, raw=value, problems=(*problems, *policy.misspelt(source, value)), found=True)
     wrong = Problem(source.label, f'expected an object, got {shown(value)}; write `{{"hooks": {{}}}}`')

@@ -246,8 +246,7 @@ class GitConfig:
 
     def __init__(self, *files: Path, head: str | None = None) -> None:
         self.values: list[tuple[str, str]] = []
-        self.complete = True
-        """Whether all files could be read."""
+        self.complete = True  # whether all files could be read
         self.branch = head[4:].strip().removeprefix("refs/heads/") if head and head.startswith("ref:") else None
         """What is checked out; None when it cannot be told."""
         self._included = 0

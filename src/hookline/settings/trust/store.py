@@ -217,15 +217,12 @@ class Trust:
 
     def _changes(self, item: Item) -> Iterator[TrustChange]:
         kept = self._kept.get(item.path)
-        if kept is None:
-            yield TrustChange(item=item, path=item.path, kind="new", diff=_diff("", item.definitions, item.label))
-            kept = _TrustedFile(item.definitions)
-        if kept.definitions != item.definitions:
-            diff = _diff(kept.definitions, item.definitions, item.label)
-            yield TrustChange(item=item, path=item.path, kind="changed", diff=diff)
-        now = {script.path: script for script in item.scripts}
-        for path in sorted({*now, *kept.scripts}):
-            old, new = kept.scripts.get(path), now.get(path)
+        if kept is None or kept.definitions != item.definitions:
+            diff = _diff(kept.definitions if kept else "", item.definitions, item.label)
+            yield TrustChange(item=item, path=item.path, kind="changed" if kept else "new", diff=diff)
+        before, now = kept.scripts if kept else {}, {script.path: script for script in item.scripts}
+        for path in sorted({*now, *before}):
+            old, new = before.get(path), now.get(path)
             if old is None or new is None or old.sha256 != new.sha256:
                 diff = _diff(old.text if old else "", new.text if new else "", path)
                 kind: Literal["new", "changed", "gone"] = "gone" if new is None else "new" if old is None else "changed"
