@@ -149,8 +149,7 @@ def _took(outcome: Outcome) -> str:
 
 
 def _outcome_lines(outcome: Outcome, sign: str, column: int, width: int) -> Iterator[str]:
-    name = one_line(outcome.hook)
-    name = name if len(name) <= column else name[: column - 1] + "…"
+    name = one_line(outcome.hook, column)
     room = width - len(f"  {sign} ") - column - 2 - 11
     first, *more = _few(wrap(one_line(said(outcome)), room), room)
     yield f"  {sign} {name:<{column}}  {first:<{room}} {_took(outcome):>10}".rstrip()
