@@ -1,12 +1,12 @@
 """What a command runs in turn: the command it wraps, the script it is handed, code in another language."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hookline.core.shell.lexer import UNKNOWN
 from hookline.core.shell.programs.languages import LANGUAGES, SSH_RUNS, TOOLS, interpreter, language_of
-from hookline.core.shell.programs.table import CODE_VARIABLES, SHELL_VALUED, SHELLS, Program, names, program, values
+from hookline.core.shell.programs.table import CODE_VARIABLES, SHELL_VALUED, SHELLS, names, options_in, program, values
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, SimpleCommand, Words
 from hookline.core.shell.shell_line import script as _script
 
@@ -77,9 +77,9 @@ def _unsure(name: str) -> Analysis:
     return Analysis(undecidable=(f"which command `{name}` runs cannot be told from its options",))
 
 
-def strip_options(words: Words, row: Program) -> Words | None:
+def strip_options(words: Words, name: str) -> Words | None:
     """The words after the options of a wrapper; None when an option is not known."""
-    at = 1
+    at, row = 1, program(name)
     while at < len(words):
         word, known = words[at]
         if not known:
@@ -92,33 +92,20 @@ def strip_options(words: Words, row: Program) -> Words | None:
         elif not word.startswith("-"):
             break
         else:
-            step = _option_width(word, row.options)
-            if not step:
+            options = options_in(word, row)  # none in a dash alone
+            more = options[-1][2] if options else 0
+            valued = word.startswith("--") and word.partition("=")[0] in row.options  # if it takes one or not
+            if more < 0 and not valued and not re.fullmatch(r"-\+?\d+", word):  # `nice -10`
                 return None
-            at += step
+            at += 1 + max(more, 0)
     while row.assignments and at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at][0]):
         at += 1
     return words[at + row.skip :]
 
 
-def _option_width(word: str, options: Mapping[str, str]) -> int:
-    """How many words an option takes; 0 when it is not known."""
-    if word in options:
-        return 1 + (options[word] == ":")
-    if word.startswith("--"):
-        return int("=" in word and word.split("=", 1)[0] in options)
-    for index, char in enumerate(word[1:], 2):
-        kind = options.get(f"-{char}")
-        if kind == ":":
-            return 1 if index < len(word) else 2
-        if kind is None:
-            return int(word[1:].lstrip("+-").isdigit())
-    return 1
-
-
 def _wrapper(name: str, given: Invocation) -> Analysis:
     words = given.words
-    inner = strip_options(words, program(name))
+    inner = strip_options(words, name)
     if inner is None:
         return _unsure(name)
     own = words[1 : len(words) - len(inner)]
@@ -213,7 +200,7 @@ _REPLACE = re.compile(r"-[Ii](.*)|-J(.*)|--replace(?:=(.*))?", re.DOTALL)
 
 def _xargs(name: str, given: Invocation) -> Analysis:
     words = given.words
-    inner = strip_options(words, program(name))
+    inner = strip_options(words, name)
     if not inner:
         return _unsure(name) if inner is None else Analysis()
     holes, options = ["{}"], words[1 : len(words) - len(inner)]  # what it replaces by what it reads
@@ -236,14 +223,14 @@ def _parallel(name: str, given: Invocation) -> Analysis:
 
 
 def _watch(name: str, given: Invocation) -> Analysis:
-    inner = strip_options(given.words, program(name))
+    inner = strip_options(given.words, name)
     if not inner:
         return _unsure(name) if inner is None else Analysis()
     return _script(name, inner, "sh")
 
 
 def _ssh(name: str, given: Invocation) -> Analysis:
-    inner = strip_options(given.words, program(name))
+    inner = strip_options(given.words, name)
     note = (f"`{name}` runs commands on another machine",)
     risky = (f"`{name}` runs the command in its options",) * any(map(SSH_RUNS.search, given.texts))
     if inner is None:

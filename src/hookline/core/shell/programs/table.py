@@ -116,8 +116,8 @@ def known(words: Sequence[str], row: Program) -> ParsedOptions | None:
         if word == "-" or not word.startswith("-"):
             operands.append(word)
             continue
-        found = list(_long(word, row) if word.startswith("--") else _short(word, row))
-        more = found[-1][2] if found else -1
+        found = options_in(word, row)
+        more = found[-1][2]
         if more < 0 or at + more > len(words):
             return None
         options += [(name, value) for name, value, _ in found]
@@ -135,6 +135,11 @@ def known(words: Sequence[str], row: Program) -> ParsedOptions | None:
 
 _Found = tuple[str, str, int]
 """An option, its value, and how many of the next words belong to it; -1 when it is not understood."""
+
+
+def options_in(word: str, row: Program) -> list[_Found]:
+    """The options in a word that begins with a dash, up to one that is not understood."""
+    return list(_long(word, row) if word.startswith("--") else _short(word, row))
 
 
 def _long(word: str, row: Program) -> Iterator[_Found]:
