@@ -3,7 +3,8 @@
 FOLDER holds transcripts in Markdown (`.specstory/history/*.md`), a file a session, named by its time. Four fifths of
 the lines are learned from and the questions about the rest are counted: three times with another fifth of the lines,
 then with every fifth session, then with the last fifth in time. Every line of our attack tables is tried each time.
-`--left` prints the questions that stay; PROJECT and HOME are those of whoever recorded the transcripts.
+`--left` prints the questions that stay; PROJECT and HOME are those of whoever recorded the transcripts. The ceiling is
+what a policy could spare that knows nothing but the programs and subcommands of what it learned from.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from hookline.core.paths import absolute, inside
 from hookline.core.shell import parse_line
+from hookline.guards import learned_words as grammar
 from hookline.guards.permissions.rules import Rules
 from hookline.records.learn import Evidence, is_question, learn, shipped_attacks
 
@@ -85,6 +87,11 @@ def _calls(lines: list[str], project: str) -> Iterator[Evidence]:
         cwd = cwd if inside(cwd, project) else project
 
 
+def _runs(call: Evidence) -> set[tuple[str, ...]]:
+    """The programs of a line with their subcommands."""
+    return {grammar.head_of(part)[:3] or (part.name,) for part in parse_line(str(call.given["command"])).commands}
+
+
 def _measure(name: str, known: list[Evidence], held: list[Evidence], args: argparse.Namespace) -> None:
     project, home = args.project, args.home
     policy = learn(known, [], project=project, home=home).policy
@@ -92,9 +99,12 @@ def _measure(name: str, known: list[Evidence], held: list[Evidence], args: argpa
     left = [call for call in asked if not policy.covering(call.tool, call.given, call.cwd, [project], home)]
     attacks = [one.given for one in shipped_attacks(project)]
     allowed = sum(bool(policy.covering("Bash", given, project, [project], home)) for given in attacks)
-    spared = len(left) / max(len(asked), 1) - 1
+    runs = {run for call in known for run in _runs(call)}
+    new = sum(not runs.issuperset(_runs(call)) for call in asked)
+    spared, ceiling = (number / max(len(asked), 1) - 1 for number in (len(left), new))
     print(
-        f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}); {allowed} attacks allowed"
+        f"{name}: {len(held)} calls, {len(asked)} questions, {len(left)} left ({spared:.0%}, ceiling {ceiling:.0%});"
+        f" {allowed} attacks allowed"
     )
     for call in left if args.left else ():
         print(f"    {call.given['command']!r}")

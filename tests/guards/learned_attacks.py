@@ -78,6 +78,7 @@ _PLAIN = (
     "awk 'NR>=3 && NR<=9' src/a.py", "sed -n 3,9p src/a.py", "sed -E 's/(a)/b/' src/a.py", "tail -f out/x.log",
     "vim -c q src/a.py", "less src/a.py", "man ls", "git help log", "npx jest -t one", "npx jest -t two",
     "npx playwright test --grep one", "npx playwright test --grep two", "npx playwright test --grep three",
+    "PYTHONPATH=src python -m pytest -q", "python -m pytest -q src/a.py::TestA::test_b", "cargo test a::b -- --quiet",
     ".venv/bin/python -m pytest -q", ".venv/bin/pytest src/a.py", "venv/bin/ruff check src",
     "node_modules/.bin/jest src", "source .venv/bin/activate && python -m pytest -q src/b.py",
     ". venv/bin/activate && mypy src", "/usr/bin/git status", "npm run build | tee out/build.log",

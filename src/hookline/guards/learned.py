@@ -186,8 +186,9 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         return [] if git or not parts else used or [self]
 
     def _introduces(self, part: SimpleCommand) -> bool:
-        """Whether a program that a rule is for, found by its name, says its version or how it is called."""
-        asks = part.words[1:] in (("--version",), ("--help",)) and part.stdin is None and not part.assignments
+        """Whether a program that a rule is for, found by its name, says how it is called or shows what it knows."""
+        is_help = part.words[1:] in (("--version",), ("--help",)) and not part.assignments
+        asks = (is_help or words.only_shows(part)) and part.stdin is None
         inputs = any(each.op in ("<", "<>", "|") for each in part.redirects)
         return (
             asks

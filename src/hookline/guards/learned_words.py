@@ -27,7 +27,8 @@ _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\
 """An address on this machine: what is said to it goes nowhere else."""
 _TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
           "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json"),
-          "aws SHOWS": ("--query",)}  # fmt: skip
+          "aws SHOWS": ("--query",), "pytest": ("-k",), "python -m pytest": ("-k",),
+          "uv run pytest": ("-k",)}  # fmt: skip
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
@@ -114,6 +115,8 @@ _NO_MATTER = re.compile(
     r"=(?:\d|true|false)?|(?:\w+_)?PORT=\d+|(?:LANG|LC_[A-Z]+)=[\w.-]*"
 )
 _SETTING = re.compile(r"(\w+=)(?:\d+|true|false)")
+_TEST_ID = re.compile(r"[\w./-]+\.py(?:::\w+)+(?:\[[\w. -]*\])?")
+_OWN_CODE = re.compile(r"\.|(?:\./)?[A-Za-z_][\w-]*(?:/[A-Za-z_][\w-]*)*/?")
 _NEVER = re.compile(r"(?!)")
 _ROWS = (line.split(" => ") for line in Path(__file__).with_name("learned_words.txt").read_text("utf-8").splitlines())
 _FREE = tuple((re.compile(row[0]), re.compile(row[1])) for row in _ROWS if len(row) == 2)
@@ -280,7 +283,7 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
     that carry out a project's tasks may vary.
     """
     words = part.words
-    if not words or 0 in part.globs or any(CODE_VARIABLES.fullmatch(name) for name, _ in part.assignments):
+    if not words or 0 in part.globs or any(_is_steering(*given) for given in part.assignments):
         return ()
     if part.name != words[0]:  # a program of the project
         return words[: 1 + _leading_names(words[1:2])] if kind_of(words[0]) is PATH else ()
@@ -298,6 +301,11 @@ def head_of(part: SimpleCommand) -> tuple[str, ...]:
     is_task = "task" in tags or table.values("look").get(part.name) == "environment"
     steps = _leading_names(words[1:3]) if is_task and words[:2] != ("go", "run") else 0  # which is given code
     return words[: 1 + steps] if steps else ()
+
+
+def _is_steering(name: str, value: str) -> bool:
+    """Whether a variable may have a program run something else than what the project holds."""
+    return CODE_VARIABLES.fullmatch(name) is not None and (name != "PYTHONPATH" or not _OWN_CODE.fullmatch(value))
 
 
 def family_of(run: str) -> str:
@@ -373,9 +381,10 @@ def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> I
     takes_files, is_free = takes_only_files(run), _free_options(run)
     before, sends = "", part.name == "curl" and bool({"-X", "--request", *_TEXTS["curl"]} & set(part.words))
     script = next((at for at, word in enumerate(part.words) if at and word and word[0] != "-"), 0)
-    for at, word in enumerate(part.words[start:], start):
+    for at, given_word in enumerate(part.words[start:], start):
+        word = given_word.partition("::")[0] if _TEST_ID.fullmatch(given_word) else given_word
         option, sign, value = word.partition("=")
-        if is_free(word):
+        if word in ("--help", "--version") or (is_free(word) and (word[:1] == "-" or not before)):
             before = ""
         elif word.startswith("-") and sign:
             yield Position(option)
@@ -464,6 +473,13 @@ def is_at_home(run: str) -> bool:
     program = run.partition(" ")[0]
     is_tool = program in ("go", "cargo") or not {"recipe", "task", "changes"} & table.tags_of(program)
     return is_tool and not _FETCHES.fullmatch(run)
+
+
+def only_shows(part: SimpleCommand) -> bool:
+    """Whether a subcommand shows what numbers and names it is given stand for, and takes no option."""
+    head = head_of(part)
+    is_plain = not (part.unknown or part.globs or part.assignments) and bool(family_of(" ".join(head)))
+    return is_plain and all(kind_of(word) in (NUMBER, NAME, ID) for word in part.words[len(head) :])
 
 
 def steers(path: str) -> bool:
