@@ -67,6 +67,7 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             not run
             or self.run not in (run, f"{run.rpartition('/')[0]}/", words.family_of(run))
             or not words.is_spelt_out(part)
+            or ((part.name in ("cp", "mv") or part.words[:2] == ("git", "mv")) and words.makes_code(part))
         ):
             return False
         given = list(words.positions(part, len(head), self.options))
@@ -182,6 +183,8 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
             if rule is None or not (rule.exact or may_write):
                 return []
             used.append(rule)
+        if any(rule.run == "sed -i" and not rule.exact for rule in used) and not all(map(_runs_nothing, used)):
+            return []  # what a line edits it does not also run
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
         return [] if git or not parts else used or [self]
 
@@ -208,6 +211,10 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
             and commands.reads(part, [""], folders._replace(cwd=place, dirs=(*folders.dirs, place)), writing=True)
             for place in places
         )
+
+
+def _runs_nothing(rule: CommandRule) -> bool:
+    return words.takes_only_files(rule.run) or rule.run.startswith("git ")
 
 
 def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -22,6 +22,8 @@ _PATH = re.compile(r"(?!-)(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
 _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")  # `github.com/owner/name` is not a file, though it looks like one
 _NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*|(?:not )?[\w.]+(?: (?:and|or)(?: not)? [\w.]+)+")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+DATA = frozenset({".txt", ".log", ".md", ".json", ".jsonl", ".csv", ".tsv", ".out", ".err", ".xml", ".html", ".svg"})
+"""Endings of files that are read and not run."""
 KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
 """An address on this machine: what is said to it goes nowhere else."""
@@ -96,7 +98,7 @@ SHOWS = "SHOWS"
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
 _GROUPED = re.compile(r"\|&?\s*(?:[({!]|(?:while|until|if|for|case|select|time)\b)|\w\s*\(\s*\)|\bfunction\s")
-_UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|])#")  # with these, a quote may not be where it seems to be
+_UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|(){}<>])#")  # with these, a quote may not be where it seems to be
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _CARRIES = frozenset({"cat", "head", "tail", "grep", "ls", "sort", "uniq", "wc", "cut", "curl"})
 """What these hand on comes from files or a server, where others may make up any text."""
@@ -473,6 +475,14 @@ def is_at_home(run: str) -> bool:
     program = run.partition(" ")[0]
     is_tool = program in ("go", "cargo") or not {"recipe", "task", "changes"} & table.tags_of(program)
     return is_tool and not _FETCHES.fullmatch(run)
+
+
+def makes_code(part: SimpleCommand) -> bool:
+    """Whether a copy has another ending than the file, so that a text becomes a script."""
+    files = [word for word in part.words[1 + (part.name == "git") :] if not word.startswith("-")]
+    target, ending = files[-1:], PurePath(*files[-1:]).suffix
+    is_folder = not target or target[0].endswith(("/", "..")) or target[0] == "."
+    return not is_folder and ending not in DATA and any(PurePath(file).suffix != ending for file in files[:-1])
 
 
 def only_shows(part: SimpleCommand) -> bool:

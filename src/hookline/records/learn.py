@@ -27,8 +27,6 @@ from hookline.sandbox.places import read_table
 
 _TEMPORARY = "/tmp"  # noqa: S108 - a folder that commands are seen to use
 _SECRET_FILES = (".env*", "*.pem", "*.key", ".npmrc", ".netrc", ".pypirc")
-_DATA = frozenset({".txt", ".log", ".md", ".json", ".jsonl", ".csv", ".tsv", ".out", ".err", ".xml", ".html", ".svg"})
-"""Endings of files that are read and not run."""
 _OUTPUT = frozenset({"-o", "--out", "--output", "--outfile"})
 TWICE = 2
 MOST_EXACT = 20  # whole commands that one rule lists; a program with more is used in too many ways to be learned
@@ -185,7 +183,7 @@ def _write_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         targets = [each.target for each in part.redirects if each.writes and each.known]
         for path in (path for target in targets for path in _places(target, bases, folders)):
             folder, ending = _top(path, folders), Path(path).suffix
-            if folder and ending in _DATA and not grammar.steers(path):
+            if folder and ending in grammar.DATA and not grammar.steers(path):
                 counted[f"{folder}*{ending}" if folder.endswith("/") else f"{folder}/**/*{ending}"] += number
     return sorted(files for files, number in counted.items() if number >= least)
 
