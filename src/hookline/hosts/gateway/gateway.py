@@ -190,7 +190,7 @@ class Gateway:
             elif (problem := await self._questions.judge_answers(asked.params)) is not None:
                 answer = wire.error(asked.id, wire.INTERNAL_ERROR, f"`{method}` was refused: {problem}")
         except LoginNeeded as login:
-            answer = {"jsonrpc": "2.0", "id": asked.id, "error": login.error}
+            answer = {"jsonrpc": "2.0", "id": asked.id, "error": login.args[0]}
         except Exception as failed:  # noqa: BLE001 - whatever it was, the call must not run, the tools not be offered
             why = f"`{method}` was refused: it could not be compared with the pins: {failed}"
             if method == "tools/call":

@@ -181,11 +181,7 @@ class Pins:
 
 
 class LoginNeeded(Exception):
-    """The server wants a login before it lists its tools: its error, which says so to the client."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(error.get("message"))
-        self.error = error
+    """The server wants a login before it lists its tools; made with its error, which says so to the client."""
 
 
 class OwnRequests:
