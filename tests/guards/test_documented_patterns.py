@@ -20,7 +20,7 @@ from hookline.core.hooks import Hook
 from hookline.events import PermissionRequest, PreToolUse
 from hookline.guards import approvals, commands
 from hookline.replies import Decision
-from hookline.sandbox.check import missing
+from hookline.sandbox.main import missing
 from hookline.sandbox.policy import Policy
 from tests.environ import clean_environ
 from tests.pages import ROOT

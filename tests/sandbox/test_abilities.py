@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from hookline.sandbox.check import held
+from hookline.sandbox.main import held
 from tests.sandbox import arena
 
 KERNELS = {

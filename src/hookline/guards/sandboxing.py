@@ -26,7 +26,7 @@ from hookline.errors import HookError
 from hookline.events import PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse
 from hookline.processes.service import address
 from hookline.replies import Reply, context, rewrite
-from hookline.sandbox.main import UsageError, parse
+from hookline.sandbox.main import UsageError, missing, no_notifications, parse
 from hookline.sandbox.policy import Policy, records
 from hookline.sandbox.warm import launcher_path
 
@@ -74,8 +74,6 @@ def wanted(confine: Confine) -> bool:
 
 def unavailable() -> str:
     """Why lines cannot be confined here, or nothing."""
-    from hookline.sandbox.check import missing, no_notifications
-
     return missing(Policy()) or no_notifications()
 
 

@@ -219,20 +219,16 @@ async def copy_requests(inside: Stream, outside: Stream, edit: Callable[[list[by
         while chunked:
             count = await inside.line()
             await outside.send(count)
-            length = _chunk_size(count.partition(b";")[0].strip())
-            if length:
+            digits = count.partition(b";")[0].strip()
+            if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
+                raise RefusedConnection("the length of a request cannot be told")
+            if length := int(digits, 16):
                 await inside.copy(outside, length + 2)
                 continue
             while chunked:
                 line = await inside.line()
                 await outside.send(line)
                 chunked = line != b"\r\n"
-
-
-def _chunk_size(digits: bytes) -> int:
-    if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
-        raise RefusedConnection("the length of a request cannot be told")
-    return int(digits, 16)
 
 
 def fields(lines: list[bytes]) -> list[tuple[bytes, bytes]]:

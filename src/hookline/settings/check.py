@@ -115,7 +115,7 @@ def _confinement(hook: Hook) -> Iterator[Problem]:
     """A guard that asks for confinement where there is none still judges, by the text alone."""
     if not asks_to_confine(hook):
         return
-    from hookline.sandbox.check import missing, no_notifications
+    from hookline.sandbox.main import missing, no_notifications
     from hookline.sandbox.policy import Policy
 
     if reason := missing(Policy()) or no_notifications():

@@ -114,8 +114,7 @@ def _held(args: Namespace, command: list[str]) -> list[str]:
         return command
     if "://" in command[0]:
         raise ConfigError("--confine", "a server at an address is not ours to hold; name a program")
-    from hookline.sandbox.check import missing
-    from hookline.sandbox.main import UsageError, parse
+    from hookline.sandbox.main import UsageError, missing, parse
 
     flags = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
     words = [*flags, *([] if given["host"] else ["--no-network"]), "--", *command]

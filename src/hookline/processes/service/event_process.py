@@ -59,15 +59,10 @@ def perform(run: Run, words: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException as problem:  # noqa: BLE001 - an agent goes on when a hook fails with any other code than 2
-        sys.stderr.write(refusal(words, problem))
+        said = f": {problem}" if str(problem) else ""
+        sys.stderr.write(f"hookline {words[0]}: cannot judge this: {type(problem).__name__}{said}\n")
         return FAILED
     return 1
-
-
-def refusal(words: list[str], problem: BaseException) -> str:
-    """Why an event could not be judged, for stderr."""
-    said = str(problem)
-    return f"hookline {words[0]}: cannot judge this: {type(problem).__name__}{': ' if said else ''}{said}\n"
 
 
 def finish(code: int) -> int:
