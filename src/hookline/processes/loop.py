@@ -68,10 +68,9 @@ def _read_for(chunk: asyncio.Future[bytes], source: int, loop: asyncio.AbstractE
 
 
 def _chunk(source: int) -> bytes:
-    try:
+    with suppress(OSError):  # else it was closed by its other end, or by us
         return os.read(source, 65536)
-    except OSError:  # closed by its other end, or by us
-        return b""
+    return b""
 
 
 @asynccontextmanager

@@ -46,7 +46,10 @@ class Broker:
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._only_6 = not reaches("192.0.2.1") and reaches("2001:db8::1")
-        self._room = _raise_limit() // 2 - _SPARE
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        most = 1 << 20 if most == resource.RLIM_INFINITY else most
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        self._room = most // 2 - _SPARE
 
     def serve(self) -> None:
         """Take connections from the supervisor until it has ended."""
@@ -299,10 +302,3 @@ def is_public(address: str) -> bool:
         if inner is not None:
             return is_public(str(inner))
     return ip.is_global and not ip.is_multicast and not reaches(address, own=True)
-
-
-def _raise_limit() -> int:
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = 1 << 20 if most == resource.RLIM_INFINITY else most
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most

@@ -216,7 +216,7 @@ class ConfinedLine:
     def kind(self) -> dict[str, object]:
         """The policy as it is for every call of an agent."""
         calls = "".join(f"{folder}/call" for folder in self._notes())
-        return vars(self.policy) | {"call": calls, "tell_folder": ""}
+        return vars(self.policy) | {"call": calls}
 
     def _notes(self) -> list[str]:
         """The folder in which the supervisor notes what it refuses."""

@@ -4,17 +4,15 @@ import os
 import sys
 
 from hookline.core.paths import inside_any
-from hookline.sandbox.policy import LISTS, Policy, records
+from hookline.sandbox.policy import GUARDS, LISTS, Policy, records
 from hookline.sandbox.syscalls import MACHINES
 
 USAGE_ERROR, FAILED = 64, 125
 _LISTS = {flag: name for name, flag in LISTS.items()}
-_TEXTS = {
-    f"--{name.replace('_', '-')}": name for name in ("call", "tell_folder", "write_guard", "block_guard", "host_guard")
-}
+_TEXTS = {f"--{name.replace('_', '-')}": name for name in ("call", *GUARDS)}
 _LIMITS = {f"--{name}": name for name in ("cpu", "memory", "processes", "seconds")}
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_WITH_VALUE = (*_LISTS, *_TEXTS, *_LIMITS)
+_WITH_VALUE = (*_LISTS, *_TEXTS, *_LIMITS, "--tell-folder")
 _NETWORKS = {"--no-network": "none", "--loopback": "loopback"}
 
 
@@ -66,7 +64,7 @@ def understand(argv: list[str]) -> tuple[Policy, list[str]]:
     """The policy and the command that the flags ask for; what cannot be confined never runs."""
     policy, command = parse(argv)
     policy = _with_recorded(policy)
-    command = _telling(policy, command)
+    command = _telling(argv, command)
     if problem := missing(policy):
         error = UsageError(problem)
         error.code = FAILED
@@ -90,9 +88,9 @@ def _with_recorded(policy: Policy) -> Policy:
     return policy
 
 
-def _telling(policy: Policy, command: list[str]) -> list[str]:
-    """A `bash -c` line that tells its last folder; what it starts does not hold the descriptor."""
-    fd = policy.tell_folder
+def _telling(argv: list[str], command: list[str]) -> list[str]:
+    """A `bash -c` line that tells its last folder, if it is to; what it starts does not hold the descriptor."""
+    fd = _read(argv[: argv.index("--")]).get("--tell-folder", [""])[-1]
     if not fd:
         return command
     if not fd.isdigit() or command[:2] != ["bash", "-c"] or len(command) != 3:

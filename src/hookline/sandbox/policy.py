@@ -36,7 +36,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         protect: tuple[str, ...] = (),
         unprotect: tuple[str, ...] = (),
         call: str = "",
-        tell_folder: str = "",
         write_guard: str = GUARDS["write_guard"],
         block_guard: str = GUARDS["block_guard"],
         host_guard: str = GUARDS["host_guard"],
@@ -54,7 +53,6 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
         self.protect: tuple[str, ...] = protect
         self.unprotect: tuple[str, ...] = unprotect
         self.call: str = call
-        self.tell_folder: str = tell_folder
         self.write_guard: str = write_guard
         self.block_guard: str = block_guard
         self.host_guard: str = host_guard
@@ -62,7 +60,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Policy):
             return NotImplemented
-        return vars(self) | {"tell_folder": ""} == vars(other) | {"tell_folder": ""}
+        return vars(self) == vars(other)
 
     def arguments(self) -> list[str]:
         words = ["--write-anywhere"] if self.write is None else []
@@ -86,7 +84,7 @@ class Policy:  # noqa: PLW1641 - it is compared, never a key
             rest[name] = getattr(self if getattr(other, name) == usual else other, name)
         return Policy(
             _both(self.write, other.write), read=_both(self.read, other.read), network=network, hosts=hosts,
-            limits=limits, call=self.call or other.call, tell_folder=self.tell_folder or other.tell_folder,
+            limits=limits, call=self.call or other.call,
             **rest,  # type: ignore[arg-type]  # as the names above say
         )  # fmt: skip
 

@@ -223,9 +223,8 @@ class Snapshot:
     be changed while the line runs.
     """
 
-    def __init__(self, places: Iterable[str]) -> None:
-        self._places = list(places)
-        self._before = _entries(self._places)
+    def __init__(self, places: list[str]) -> None:
+        self._places, self._before = places, _entries(places)
 
     def put_back(self) -> list[str]:
         after = _entries(self._places)
