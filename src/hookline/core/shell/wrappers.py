@@ -7,8 +7,7 @@ from itertools import pairwise
 from hookline.core.shell.lexer import UNKNOWN
 from hookline.core.shell.programs.languages import LANGUAGES, SSH_RUNS, TOOLS, interpreter, language_of
 from hookline.core.shell.programs.table import CODE_VARIABLES, SHELL_VALUED, SHELLS, names, options_in, program, values
-from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, SimpleCommand, Words
-from hookline.core.shell.shell_line import script as _script
+from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, SimpleCommand, Words, script
 
 _LOADER = re.compile(r"ld(?:-linux.*|-musl.*|)\.so(?:\.\d+)?|ld-linux.*")
 _LOOK, _WRAPS, _SUBSCRIPTS, _SETS = values("look"), names("wraps"), names("subscripts"), names("sets")
@@ -122,16 +121,16 @@ def _sudo(name: str, given: Invocation) -> Analysis:
 
 def _shell(name: str, given: Invocation) -> Analysis:
     words = given.words
-    at, script = 1, False
+    at, takes_text = 1, False
     while at < len(words) and words[at][1] and words[at][0][:1] in ("-", "+") and words[at][0] not in ("-", "--"):
         word = words[at][0]
         if word in ("--version", "--help"):
             return Analysis()
-        script = script or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
+        takes_text = takes_text or bool(re.fullmatch(r"[-+]\w*c\w*|--command", word))
         at += 2 if word in SHELL_VALUED else 1
     at += at < len(words) and words[at][0] in ("-", "--")
-    if script:
-        return _script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Analysis()
+    if takes_text:
+        return script(f"{name} -c", words[at : at + 1], name) if at < len(words) else Analysis()
     if at < len(words) and not words[at][1]:
         return Analysis(undecidable=(f"which file `{name}` runs is known only when it runs",))
     reads_input = any(re.fullmatch(r"-\w*s\w*", word) for word, _ in words[1:])
@@ -144,14 +143,14 @@ def _shell(name: str, given: Invocation) -> Analysis:
 
 def _eval(name: str, given: Invocation) -> Analysis:
     rest = given.words[2:] if given.texts[:1] == ["--"] else given.words[1:]
-    return _script(name, rest) if rest else Analysis()
+    return script(name, rest) if rest else Analysis()
 
 
 def _alias(name: str, given: Invocation) -> Analysis:
     bodies = [(word.split("=", 1)[1], known) for word, known in given.words[1:] if "=" in word]
     if not bodies:
         return Analysis()
-    inside = [_script("alias", [body]) for body in bodies]
+    inside = [script("alias", [body]) for body in bodies]
     reasons = (reason for each in inside for reason in each.undecidable)
     runs = tuple(inner for each in inside for inner in each.runs)
     return Analysis(runs, ("`alias` changes what a later word means", *reasons))
@@ -159,7 +158,7 @@ def _alias(name: str, given: Invocation) -> Analysis:
 
 def _trap(name: str, given: Invocation) -> Analysis:
     rest = [word for word in given.words[1:] if word[0] not in ("-p", "-l", "--", "-lp")]
-    return _script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Analysis()
+    return script("trap", rest[:1]) if len(rest) > 1 and rest[0][0] != "-" else Analysis()
 
 
 def _find(name: str, given: Invocation) -> Analysis:
@@ -187,9 +186,9 @@ def _env(name: str, given: Invocation) -> Analysis:
     words = given.words
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*S|--split-string", word):
-            return _script("env -S", words[index + 1 :])
+            return script("env -S", words[index + 1 :])
         if found := re.match(r"-\w*S(.+)|--split-string=(.*)", word, re.DOTALL):
-            return _script("env -S", [(found[1] or found[2], words[index][1]), *words[index + 1 :]])
+            return script("env -S", [(found[1] or found[2], words[index][1]), *words[index + 1 :]])
         if not word.startswith("-") and "=" not in word:
             break
     return _wrapper(name, given)
@@ -219,14 +218,14 @@ def _parallel(name: str, given: Invocation) -> Analysis:
     unsure = (f"`{name}` builds commands from its input",)
     if not inner or not all(known for _, known in inner):
         return Analysis(undecidable=unsure)
-    return _script(name, inner)._replace(undecidable=unsure)
+    return script(name, inner)._replace(undecidable=unsure)
 
 
 def _watch(name: str, given: Invocation) -> Analysis:
     inner = strip_options(given.words, name)
     if not inner:
         return _unsure(name) if inner is None else Analysis()
-    return _script(name, inner, "sh")
+    return script(name, inner, "sh")
 
 
 def _ssh(name: str, given: Invocation) -> Analysis:
@@ -239,7 +238,7 @@ def _ssh(name: str, given: Invocation) -> Analysis:
         return Analysis((NestedCommand(f"{name} <<", [], given.stdin),), risky, note)
     if not inner:
         return Analysis(undecidable=risky, notes=note)
-    return _script(name, inner)._replace(notes=note) if not risky else Analysis(undecidable=risky, notes=note)
+    return script(name, inner)._replace(notes=note) if not risky else Analysis(undecidable=risky, notes=note)
 
 
 def _dash_c(name: str, given: Invocation) -> Analysis:
@@ -247,9 +246,9 @@ def _dash_c(name: str, given: Invocation) -> Analysis:
     words = given.words
     for index, (word, _) in enumerate(words[1:], 1):
         if re.fullmatch(r"-\w*c|--command|--session-command|--run", word):
-            return _script(f"{name} -c", words[index + 1 : index + 2])
+            return script(f"{name} -c", words[index + 1 : index + 2])
         if word.startswith(("--command=", "--session-command=")):
-            return _script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
+            return script(f"{name} -c", [(word.split("=", 1)[1], words[index][1])])
     if name == "flock":
         return _wrapper(name, given)
     return Analysis(undecidable=(f"`{name}` starts a shell or a program that its words do not name plainly",))
