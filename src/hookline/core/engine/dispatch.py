@@ -231,7 +231,7 @@ class Dispatcher:
             step = started[1]
         if isinstance(step, Suspended):
             step = await drive(step, ctx)
-        elif started is None and not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:
+        elif not isinstance(step, RaisedError) and self.scope.clock() > ctx.deadline:
             raise blocked_loop(self.scope.clock() - (ctx.started or 0.0), ctx.timeout)
         return _unwrapped(step)
 

@@ -14,17 +14,7 @@ from typing import Any
 
 from hookline.core.engine.composition import decision_parser
 from hookline.core.engine.context import Binding, Context, bind
-from hookline.core.engine.coroutine_driver import (
-    SILENT,
-    RaisedError,
-    Suspended,
-    blocked_loop,
-    drive,
-    heard,
-    idle,
-    new_stepper,
-    start,
-)
+from hookline.core.engine.coroutine_driver import SILENT, RaisedError, Suspended, drive, heard, idle, new_stepper, start
 from hookline.core.engine.dispatch import Dispatcher, EventRun
 from hookline.core.engine.select import EventHooks, HookIndex
 from hookline.core.engine.verdict import Verdict, silent_outcomes
@@ -98,9 +88,6 @@ def fast_path(dispatcher: Dispatcher, cls: type[Event], chosen: tuple[Hook, ...]
 
     async def hand_over(event: Event, one: Binding, ctx: Context | None, marks: list[float], answer: Any) -> Verdict:
         """Let the dispatcher go on from a hook that said more than a decision, raised, or took too long."""
-        took = marks[-1] - marks[-2]
-        if took > one.limit and answer.__class__ is not RaisedError:
-            answer = RaisedError(blocked_loop(took, one.limit))
         done = len(marks) - 2
         silent = silent_outcomes(event, NOTHING, chosen[:done], marks[: done + 1])
         started = ctx or Context(event, one, marks[-2]), answer
