@@ -12,19 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.core.engine.composition import (
-    RUN_ALL,
-    UNANIMOUS,
-    Order,
-    as_failure,
-    asked_late,
-    disagreement,
-    failure_outcome,
-    judged_again,
-    merge,
-    parse_answer,
-    unenforced_outcome,
-)
+from hookline.core.engine import composition
 from hookline.core.engine.context import Binding, Context, HookScope, RunnerPool, bind
 from hookline.core.engine.coroutine_driver import RaisedError, Suspended, blocked_loop, drive, start
 from hookline.core.engine.observers import Observers, announce_start, response_of
@@ -122,11 +110,11 @@ class Dispatcher:
         self._registry = registry
         self._runners = runners
 
-    async def dispatch(self, run: EventRun, order: Order, done: Iterable[Outcome] = ()) -> Verdict:
+    async def dispatch(self, run: EventRun, order: composition.Order, done: Iterable[Outcome] = ()) -> Verdict:
         """One verdict of all hooks. `done` and `run.started` are how far the fast path came, if it began."""
-        if order not in ("parallel", UNANIMOUS) or len(run.chosen) < 2:
-            outcomes = await self._sequential(run, list(done), run_all=order == RUN_ALL)
-            return merge(run.event, outcomes)
+        if order not in ("parallel", composition.UNANIMOUS) or len(run.chosen) < 2:
+            outcomes = await self._sequential(run, list(done), run_all=order == composition.RUN_ALL)
+            return composition.merge(run.event, outcomes)
         async with asyncio.TaskGroup() as group:  # on the input as it came
             tasks = [group.create_task(self._ask(run, hook, run.event)) for hook in run.chosen]
         asked = [task.result() for task in tasks]  # in configured order, whichever finished first
@@ -136,9 +124,9 @@ class Dispatcher:
             event = msgspec.structs.replace(run.event, tool_input=outcomes[rewriters[-1]].reply.input)
             stale = [position for position in range(len(outcomes)) if position != rewriters[-1]]
             outcomes = await self._judge_again(run, event, outcomes, stale)
-        verdict = merge(run.event, outcomes)
-        if order == UNANIMOUS:
-            verdict.reply = verdict.reply | disagreement(asked)
+        verdict = composition.merge(run.event, outcomes)
+        if order == composition.UNANIMOUS:
+            verdict.reply = verdict.reply | composition.disagreement(asked)
         return verdict
 
     async def _sequential(self, run: EventRun, outcomes: list[Outcome], *, run_all: bool) -> list[Outcome]:
@@ -168,12 +156,12 @@ class Dispatcher:
                 continue
             again = hook.rejudge and applies_to(hook, event, run.among)
             second = await self._invoke(run, hook, event) if again else None
-            outcomes[position] = judged_again(first, second, event)
+            outcomes[position] = composition.judged_again(first, second, event)
         known = {hook.name for hook in run.chosen}
         newcomers = [hook for hook in select(event, run.among) if hook.name not in known]
         if not newcomers:
             return outcomes
-        late = [asked_late(await self._ask(run, hook, event)) for hook in newcomers]
+        late = [composition.asked_late(await self._ask(run, hook, event)) for hook in newcomers]
         places = {hook.name: place for place, hook in enumerate(run.among.hooks)}
         return sorted([*outcomes, *late], key=lambda outcome: places[outcome.hook])
 
@@ -198,7 +186,7 @@ class Dispatcher:
         if self.observers.detailed:
             announce_start(ctx, self.observers)
         outcome = await self._outcome(ctx, run.spec)
-        outcome = outcome if hook.mode == "enforce" else unenforced_outcome(outcome)
+        outcome = outcome if hook.mode == "enforce" else composition.unenforced_outcome(outcome)
         if self.observers.detailed:
             self.observers.notify(response_of(ctx, outcome))
         return outcome
@@ -208,9 +196,9 @@ class Dispatcher:
         if hook.background:
             return self._detach(ctx, spec, None)
         try:
-            result = parse_answer(await self._answer(ctx, started), spec)
+            result = composition.parse_answer(await self._answer(ctx, started), spec)
         except Exception as error:  # noqa: BLE001 - a failure is an outcome
-            outcome = failure_outcome(hook, event, spec, error, self._ms(ctx))
+            outcome = composition.failure_outcome(hook, event, spec, error, self._ms(ctx))
             _log_failure(outcome, error)
             return outcome
         if result.reply is not None and result.reply.background:
@@ -251,19 +239,19 @@ class Dispatcher:
             seconds, work = reply.background_timeout or ctx.timeout, _as_coroutine(reply.later)
             late.binding = Binding(ctx.hook, self.scope, seconds, lambda event: work)
         try:
-            result = parse_answer(await self._answer(late), spec)
+            result = composition.parse_answer(await self._answer(late), spec)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a late failure is an outcome too
             cancelled = isinstance(error, asyncio.CancelledError)
             lenient = msgspec.structs.replace(ctx.hook, on_failure="continue")
             failed = HookCancelled("was cancelled in the background") if cancelled else error
-            return failure_outcome(lenient, ctx.event, spec, failed, self._ms(late))
+            return composition.failure_outcome(lenient, ctx.event, spec, failed, self._ms(late))
         return _replied(late, result, self._ms(late))
 
 
 def _unwrapped(step: Any) -> Any:
     if not isinstance(step, RaisedError):
         return step
-    error = as_failure(step.error)
+    error = composition.as_failure(step.error)
     raise error from (None if error is step.error else step.error)
 
 

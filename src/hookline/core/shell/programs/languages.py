@@ -8,14 +8,7 @@ import re
 from collections.abc import Sequence
 
 from hookline.core.shell.lexer import UNKNOWN
-from hookline.core.shell.programs.table import (
-    CODE_MODULES,
-    INTERPRETER_VALUED,
-    INTERPRETERS,
-    SHARED,
-    program,
-    sed_flags,
-)
+from hookline.core.shell.programs.table import CODE_MODULES, INTERPRETERS, SHARED, program, sed_flags
 from hookline.core.shell.shell_line import Analysis, Invocation, Look, NestedCommand, Words, script
 
 _CALLS = frozenset({"npm", "npx", "pnpm", "yarn"})
@@ -136,6 +129,7 @@ def _sed(name: str, given: Invocation) -> Analysis:
 
 
 _VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|php|node|ipython)[\d.]+[a-z]?")
+_VALUED = frozenset(SHARED["%INTERPRETER-VALUED"])
 _VERSION = frozenset({"-V", "--version", "-v", "--help", "-h", "-version", "--test", "--watch"})
 
 
@@ -156,7 +150,7 @@ def interpreter(name: str, given: Invocation) -> Analysis:
             return Analysis(notes=(f"`{name}` runs the program `{texts[at + 1]}`",))
         if word == "-m" or (_carries(word, flags) and not (name == "perl" and _only_replaces(given, at))):
             return code(name)
-        at += 2 if word in INTERPRETER_VALUED else 1
+        at += 2 if word in _VALUED else 1
     if at < len(texts) and (texts[at] in flags or not given.words[at + 1][1]):
         return code(name)
     if at < len(texts) and texts[at] != "-" and not texts[at].startswith(("/dev/", "/proc/")):

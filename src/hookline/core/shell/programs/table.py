@@ -164,7 +164,6 @@ def _short(word: str, row: Program) -> Iterator[_Found]:
 SHELLS = names("shell")
 SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 INTERPRETERS = lists("code")  # interpreters, and the options that carry code
-INTERPRETER_VALUED = frozenset(SHARED["%INTERPRETER-VALUED"])
 CODE_MODULES = frozenset(SHARED["%CODE-MODULES"])  # of `python -m`: they run code from their words
 CODE_VARIABLES = re.compile("|".join(SHARED["%CODE-VARIABLES"]))
 
