@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overloa
 from hookline.core.engine import Engine, Mode, Observer, OnAsk, Order, Outcome, Runner, Verdict
 from hookline.core.engine.loop_thread import run_sync
 from hookline.core.engine.tools import Approve, OnDeny, wrap_tool
-from hookline.core.hooks.declare import (
-    EventLike,
-    F,
-    Options,
-    declared,
-    hooks_of_event,
-    is_bare,
-    is_event,
-    is_group,
-    make_hook,
-)
-from hookline.core.hooks.hook import Hook
+from hookline.core.hooks import Hook, declared, make_hook
+from hookline.core.hooks.declare import EventLike, F, Options, hooks_of_event, is_bare, is_event, is_group
 from hookline.errors import ConfigError, HookError
 from hookline.events import Event
 from hookline.replies import NOTHING
