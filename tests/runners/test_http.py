@@ -148,6 +148,16 @@ async def test_what_is_sent() -> None:
     assert json.loads(body)["hook_event_name"] == "PreToolUse"
 
 
+async def test_a_header_of_the_hook_takes_the_place_of_ours() -> None:
+    """However it is written; the others stay."""
+    async with endpoint(answers(204)) as place:
+        await ask(place.url, headers={"content-TYPE": "application/vnd.event+json"})
+
+    headers = place.requests[0][1]
+    assert headers["content-type"] == "application/vnd.event+json"
+    assert headers["accept"] == "application/json, text/plain, */*"
+
+
 async def test_headers_carry_only_the_variables_that_are_allowed() -> None:
     """`$V` and `${V}` are filled in if allowed; others, and those that are not set, become nothing."""
     async with endpoint(answers(204)) as place:

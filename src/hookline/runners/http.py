@@ -54,9 +54,9 @@ class HttpRunner:
         return RunnerResult(reply=reply, exit_code=status, stdout=text)
 
     async def _posted(self, action: Http, body: bytes, env: Mapping[str, str]) -> tuple[int, bytes]:
-        with extra("an HTTP hook", "http"):
-            import aiohttp
         session, url, allowed = await self._sessions.get(), action.url, action.allowed_env
+        import aiohttp  # as the session did
+
         headers = {name: filled(value, allowed, env) for name, value in action.headers.items()} or None
         try:
             try:
@@ -73,8 +73,8 @@ class HttpRunner:
 
 
 async def _session() -> AsyncGenerator[aiohttp.ClientSession, None]:
-    import aiohttp
-
+    with extra("an HTTP hook", "http"):
+        import aiohttp
     no_limit = aiohttp.ClientTimeout(total=None)  # the engine's own timer is the limit
     no_cookies = aiohttp.DummyCookieJar()
     async with aiohttp.ClientSession(headers=_HEADERS, timeout=no_limit, cookie_jar=no_cookies) as session:
