@@ -29,7 +29,7 @@ _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\
 """An address on this machine: what is said to it goes nowhere else."""
 _TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
           "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json"),
-          "aws SHOWS": ("--query",), "pytest": ("-k",), "python -m pytest": ("-k",),
+          "aws SHOWS": ("--query",), "pytest": ("-k",), "python -m pytest": ("-k",), "python3 -m pytest": ("-k",),
           "uv run pytest": ("-k",)}  # fmt: skip
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
