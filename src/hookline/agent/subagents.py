@@ -24,7 +24,7 @@ from hookline.agent.messages import Assistant, TurnEnd, User
 from hookline.agent.models import ModelRequest, resolve
 from hookline.agent.session.lifecycle import instructions_told
 from hookline.agent.session.session import Conversation
-from hookline.agent.session.transcript import Transcript, subagent_path
+from hookline.agent.session.transcript import Transcript
 from hookline.agent.tools import Task, Tool, ToolHost, ToolResult, failure
 from hookline.agent.turn import run_turn, subagent_stops
 from hookline.core.engine import Verdict
@@ -70,7 +70,7 @@ def _conversation(
     transcript = None
     if main:
         mirror = parent.transcript.mirror if parent.transcript else None
-        path = subagent_path(main, agent_id)
+        path = main.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
         transcript = Transcript(path, session.id, cwd=session.project_dir, sidechain=agent_id, mirror=mirror)
         described = {"agentType": definition.name, "description": about, "toolUseId": tool_use_id}
         nested = {"parentAgentId": parent.agent_id} if parent.agent_id else {}

@@ -261,11 +261,6 @@ def transcript_path(cwd: str, session_id: str, environ: Mapping[str, str] = os.e
     return project_folder(cwd, environ) / f"{session_id}.jsonl"
 
 
-def subagent_path(transcript: Path, agent_id: str) -> Path:
-    """A subagent's file, beside its session's."""
-    return transcript.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
-
-
 def find(session: str, cwd: str, environ: Mapping[str, str] = os.environ) -> Path:
     """The transcript a `--resume` value means: a path, or a session id of this project or, failing that, of any."""
     if session.endswith(".jsonl") and Path(session).is_file():

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from hookline.errors import HookError, extra
 from hookline.hosts.gateway import messages as jsonrpc
+from hookline.processes.loop import running
 
 log: logging.Logger = logging.getLogger("hookline.hosts.claude_code")
 PROTOCOL_VERSION = "2025-06-18"
@@ -170,21 +171,15 @@ class Bridged:
         from mcp.shared.memory import create_client_server_memory_streams
 
         streams: Any = create_client_server_memory_streams()
-        async with streams as (ours, theirs):
-            options = self._server.create_initialization_options()
-            serving = asyncio.get_running_loop().create_task(self._server.run(*theirs, options))
-            try:
-                receive, sink = ours
-                opened.set_result(sink)
-                async for answer in receive:
-                    body = answer.message.model_dump(by_alias=True, mode="json", exclude_none=True)
-                    future = self._waiting.get(body.get("id"))
-                    if future is not None and not future.done() and "method" not in body:
-                        future.set_result(body)
-                await serving
-            finally:
-                serving.cancel()
-                await asyncio.gather(serving, return_exceptions=True)
+        options = self._server.create_initialization_options()
+        async with streams as ((receive, sink), theirs), running(self._server.run(*theirs, options)) as serving:
+            opened.set_result(sink)
+            async for answer in receive:
+                body = answer.message.model_dump(by_alias=True, mode="json", exclude_none=True)
+                future = self._waiting.get(body.get("id"))
+                if future is not None and not future.done() and "method" not in body:
+                    future.set_result(body)
+            await serving
 
     def _over(self, session: asyncio.Task[None]) -> None:
         problem = None if session.cancelled() else session.exception()
