@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import reduce
@@ -108,7 +107,7 @@ def failure_outcome(hook: Hook, event: Event, spec: EventSpec, error: BaseExcept
 
 def as_failure(error: BaseException) -> Exception:
     """What a hook raised, as the failure it is: no exit and no cancellation of its own leaves `fire`."""
-    if isinstance(error, CancelledError):
+    if isinstance(error, asyncio.CancelledError):
         return HookCancelled("cancelled itself before it replied")
     if isinstance(error, SystemExit):
         return HookExited(error.code, getattr(error, "__notes__", ()))

@@ -7,8 +7,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dis import opmap
-from functools import lru_cache
-from inspect import CO_COROUTINE, CO_VARARGS
 from types import FunctionType, MethodType, UnionType
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args, get_type_hints, overload
 
@@ -126,7 +124,7 @@ def _parameters_of_code(call: FunctionType, *, bound: bool) -> _Parameters:
     return _Parameters(
         code.co_varnames[bound:count],
         max(0, count - len(call.__defaults__ or ()) - bound),
-        bool(code.co_flags & CO_VARARGS),
+        bool(code.co_flags & inspect.CO_VARARGS),
         lambda name: call.__annotations__.get(name),  # noqa: PLW0108 - only when asked: looking makes a dict that stays
         next((name for name in only if name not in defaults), None),
     )
@@ -139,7 +137,7 @@ def can_wait(call: Callable[..., Any]) -> bool:
     """Whether an async function may ever have to wait: its code has an `await` (or is not there to be looked at)."""
     call = call if inspect.isroutine(call) else getattr(type(call), "__call__", call)  # noqa: B004
     code = getattr(getattr(call, "__func__", call), "__code__", None)
-    if code is None or not code.co_flags & CO_COROUTINE:
+    if code is None or not code.co_flags & inspect.CO_COROUTINE:
         return True
     return not _WAITS.isdisjoint(code.co_code[::2])
 
@@ -247,7 +245,7 @@ def _classes(events: tuple[Any, ...]) -> tuple[type[Event], ...]:
     return _known_classes(events)
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _known_classes(events: tuple[EventLike, ...]) -> tuple[type[Event], ...]:
     """Each class once; hooks of the same events share one tuple."""
     return tuple(dict.fromkeys(spec_of(event).cls for event in events))
