@@ -27,6 +27,7 @@ from hookline.events import Event
 from hookline.hosts.answer import peek, refusal, refused, serve, speaker
 from hookline.hosts.host import NO_WORDS, Host, Response, refuse_unasked
 from hookline.hosts.table import HOSTS
+from hookline.processes.service.client import write_all
 
 if TYPE_CHECKING:
     from hookline.api import Hooks
@@ -124,9 +125,7 @@ def _read(source: int, until: float) -> bytes | None:
 
 def _write(response: Response) -> int:
     for descriptor, data in ((1, response.stdout), (2, response.stderr)):
-        written = 0
-        while written < len(data):
-            written += os.write(descriptor, data[written:])
+        write_all(descriptor, data)
     return response.exit_code
 
 

@@ -230,20 +230,14 @@ class Batch:
             names.agent(record.agent or ""), names.agent(record.agent_type or ""), record.ms, record.duration_ms,
             names.by(record.by or ""), record.tool_use_id, about, record.reason,
         ))  # fmt: skip
-        if hooks:
-            self._hooks(number, moment // self._width, record)
+        for each in hooks:
+            hook, place = names.hook(each.hook), -1 if each.status == "skipped" else slot(each.ms)
+            self.runs.append((moment // self._width, hook, place, each.decision == "deny", each.status in FAILED))
+            if place >= 0:
+                self.slow[hook].append((each.ms, number))
         about_it = self.sessions.setdefault(run, ["", record.cwd, record.user])
         if record.prompt and not about_it[0]:
             about_it[0] = about
-
-    def _hooks(self, number: int, bucket: int, record: EventRecord) -> None:
-        for run in record.hooks:
-            hook = self.names.hook(run.hook)
-            if run.status == "skipped":
-                self.runs.append((bucket, hook, -1, False, False))
-                continue
-            self.runs.append((bucket, hook, slot(run.ms), run.decision == "deny", run.status in FAILED))
-            self.slow[hook].append((run.ms, number))
 
 
 def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:

@@ -178,6 +178,21 @@ class Console:
             self._replay.start()
         return _json(self._replay.state())
 
+    def follow(self, find_logs: Callable[[], list[Path]] | None) -> None:
+        """Look at the logs ten times a second; one that cannot be read for a while (a full disk) is tried again."""
+        pause, failing, looked = 0.0, False, time.monotonic()
+        while not self.ended.wait(pause):
+            pause = _REFRESH_SECONDS
+            try:
+                if find_logs is not None and time.monotonic() - looked > _LOOK_SECONDS:
+                    self.store.index.logs, looked = tuple(logs_in(find_logs())), time.monotonic()
+                self.store.index.refresh(self.ended.is_set)
+                failing = False
+            except Exception:
+                if not failing:
+                    log.exception("cannot read the logs; trying again")
+                pause, failing = _RETRY_SECONDS, True
+
 
 def _guarded(app: ASGIApp, console: Console) -> ASGIApp:
     """Lets through only what this machine's browser asks from the console's own page."""
@@ -246,22 +261,6 @@ def _problem(status: int, text: str) -> Response:
     return _json({"problem": text}, status)
 
 
-def _follow(index: LogIndex, find_logs: Callable[[], list[Path]] | None, ended: threading.Event) -> None:
-    """Look at the logs ten times a second; one that cannot be read for a while (a full disk) is tried again."""
-    pause, failing, looked = 0.0, False, time.monotonic()
-    while not ended.wait(pause):
-        pause = _REFRESH_SECONDS
-        try:
-            if find_logs is not None and time.monotonic() - looked > _LOOK_SECONDS:
-                index.logs, looked = tuple(logs_in(find_logs())), time.monotonic()
-            index.refresh(ended.is_set)
-            failing = False
-        except Exception:
-            if not failing:
-                log.exception("cannot read the logs; trying again")
-            pause, failing = _RETRY_SECONDS, True
-
-
 async def serve(
     paths: Iterable[str | Path],
     *,
@@ -284,8 +283,7 @@ async def serve(
     if not logs and find_logs is None:
         raise HooklineError(f"{', '.join(map(str, paths))}: no audit logs here; name a `.jsonl` file that hooks wrote")
     made = LogIndex(index or default_path(logs), logs)
-    store = LogStore(made, key=key, configured=configured)
-    console = Console(store, replay, more or {}, acts or {})
+    console = Console(LogStore(made, key=key, configured=configured), replay, more or {}, acts or {})
     try:
         listening = socket.create_server(("127.0.0.1", port), backlog=64)
     except OSError as problem:
@@ -298,8 +296,7 @@ async def serve(
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)
-    work = (made, find_logs, console.ended)
-    follower = threading.Thread(target=_follow, args=work, name="hookline-console", daemon=True)
+    follower = threading.Thread(target=console.follow, args=(find_logs,), name="hookline-console", daemon=True)
     follower.start()
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
