@@ -10,7 +10,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
-from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -233,8 +232,11 @@ class Batch:
         for each in hooks:
             hook, place = names.hook(each.hook), -1 if each.status == "skipped" else slot(each.ms)
             self.runs.append((moment // self._width, hook, place, each.decision == "deny", each.status in FAILED))
-            if place >= 0:
-                self.slow[hook].append((each.ms, number))
+            slow = self.slow[hook]
+            if place >= 0 and (len(slow) < _MOST_SLOW or each.ms > slow[-1][0]):
+                slow.append((each.ms, number))
+                slow.sort(reverse=True)
+                del slow[_MOST_SLOW:]
         about_it = self.sessions.setdefault(run, ["", record.cwd, record.user])
         if record.prompt and not about_it[0]:
             about_it[0] = about
@@ -269,7 +271,7 @@ def add_batch(db: sqlite3.Connection, batch: Batch, width: int) -> int:
         [(*said, run) for run, said in batch.sessions.items()],
     )
     for hook, slow in batch.slow.items():
-        many("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in nlargest(_MOST_SLOW, slow)])
+        many("INSERT INTO slowest VALUES (?, ?, ?)", [(hook, *one) for one in slow])
         db.execute(
             "DELETE FROM slowest WHERE hook = ?1 AND (ms, event) NOT IN"
             " (SELECT ms, event FROM slowest WHERE hook = ?1 ORDER BY ms DESC LIMIT ?2)",
