@@ -44,7 +44,7 @@ _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _WORDS = {"open": "open", "yes": "yes", "used": "yes, and it ran", "no": "no", "expired": "not answered in time"}
 
 Body = dict[str, Any]
-Left = asyncio.Future[bytes]  # is done when who asked leaves
+Left = asyncio.Future[Any]  # is done when who asked leaves
 
 
 class People:
@@ -111,7 +111,7 @@ class InboxServer:
     """Everything around the questions: who may ask, who is told, who may answer."""
 
     def __init__(self, folder: Path, find_agent: Callable[[int], str]) -> None:
-        self._news = asyncio.Event()
+        self._news: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.questions: Questions = Questions(folder / "questions.json", self._wake)
         self.people: People = People(self.questions, self._start)
         self._find_agent = find_agent
@@ -149,8 +149,8 @@ class InboxServer:
         return task
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._news.set_result(None)
+        self._news = asyncio.get_running_loop().create_future()
 
     async def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -206,7 +206,8 @@ class InboxServer:
                     return _granted(one)
                 if one.state != "open" or left.done() or time.monotonic() >= end:
                     return _refused(one)
-                await _first(news, left, end - time.monotonic())
+                seconds = end - time.monotonic()
+                await asyncio.wait({news, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             one.waiting -= 1
 
@@ -216,7 +217,7 @@ class InboxServer:
             yield {"questions": [shown(one) for one in self.questions.recent()]}
             if not body.get("follow"):
                 return
-            await _first(news, left)
+            await asyncio.wait({news, left}, return_when=asyncio.FIRST_COMPLETED)
 
     async def _decide(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         try:
@@ -233,15 +234,6 @@ class InboxServer:
     async def _alert(self, body: Body, pid: int, left: Left) -> AsyncIterator[Body]:
         self.people.alert(str(body["kind"]), str(body["title"]), str(body["text"]))
         yield {"state": "noted"}
-
-
-async def _first(news: asyncio.Event, left: Left, seconds: float | None = None) -> None:
-    """Wait for news, for the other end to leave, or for so long."""
-    change: asyncio.Future[Any] = asyncio.ensure_future(news.wait())
-    try:
-        await asyncio.wait({change, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        change.cancel()
 
 
 def _granted(one: AskedQuestion) -> Body:
