@@ -133,9 +133,8 @@ def _manifest(head: bytes) -> Manifest:
     try:
         manifest = msgspec.json.decode(head, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise FleetError(
-            f"the bundle's manifest cannot be read: {problem}; is this machine's Hookline older?"
-        ) from None
+        why = f"the bundle's manifest cannot be read: {problem}"
+        raise FleetError(f"{why}; is this machine's Hookline older?") from None
     if manifest.format != FORMAT:
         raise FleetError(f"the bundle has format {manifest.format}, this Hookline reads {FORMAT}; upgrade one of them")
     if len(manifest.files) > MOST_FILES:

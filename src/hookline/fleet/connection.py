@@ -275,12 +275,10 @@ class Server:
         while time.monotonic() < until:
             if process.poll() is not None:
                 raise FleetError(f"nats-server ended with exit code {process.returncode}: {self.last_words()}")
-            try:
-                with socket.create_connection((self.host, self.port), timeout=1) as link:
-                    if link.recv(5) == b"INFO ":
-                        return
-            except OSError:
-                time.sleep(0.05)
+            with contextlib.suppress(OSError), socket.create_connection((self.host, self.port), timeout=1) as link:
+                if link.recv(5) == b"INFO ":
+                    return
+            time.sleep(_PAUSE)
         raise FleetError(f"nats-server took no connection on port {self.port} within {seconds:.0f} s")
 
     def _end_orphan(self) -> None:

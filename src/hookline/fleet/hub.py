@@ -135,8 +135,7 @@ class Hub:
             if self.server is not None:
                 await self._look_after(self.server)
             try:
-                keys = await asyncio.to_thread(self.folder.registry.keys)
-                if keys != known:
+                if (keys := await asyncio.to_thread(self.folder.registry.keys)) != known:
                     self._apply_members()
                     known = keys
             except OSError as problem:

@@ -64,9 +64,8 @@ class MachineKey(SigningKey):
         try:
             raw = _decode(path.read_text().strip())
         except (OSError, ValueError) as problem:
-            raise FleetError(
-                f"{path}: cannot read this machine's key: {problem}; leave the fleet and join again"
-            ) from None
+            why = f"cannot read this machine's key: {problem}"
+            raise FleetError(f"{path}: {why}; leave the fleet and join again") from None
         return cls(raw[2:])
 
     @property

@@ -74,8 +74,7 @@ def _link(text: str) -> ExpectedAnchor:
 
 def _word(text: str) -> str:
     """`keep-going`, `keep_going` or `KEEP GOING` as the log shows it."""
-    word = text.upper().replace("-", " ").replace("_", " ")
-    if word not in WORDS:
+    if (word := text.upper().replace("-", " ").replace("_", " ")) not in WORDS:
         raise argparse.ArgumentTypeError(f"expected one of {_DECISIONS}, got `{text}`")
     return word
 
@@ -329,8 +328,7 @@ def _records(logs: Iterable[Log]) -> Iterator[tuple[str, dict[str, Any]]]:
             raise HooklineError(f"{path}: no such file; name an audit log")
         for batch in reader.batches():
             for line in batch.lines:
-                record = read_object(line)
-                if record is None:
+                if (record := read_object(line)) is None:
                     log.warning("%s: a line is not a record; run `hookline audit verify`", path)
                 else:
                     yield machine, record

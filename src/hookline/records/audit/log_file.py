@@ -157,9 +157,8 @@ class AuditFile:
         older = self.rotated()
         last = chain.link_of(line or last_line_in(older[-1])) if line or older else Link()
         if last is None:
-            raise AuditError(
-                f"{self.path}: its last line is not an audit record, and it has no head; name another file"
-            )
+            why = "its last line is not an audit record, and it has no head; name another file"
+            raise AuditError(f"{self.path}: {why}")
         head = Head().at(last)
         if last.seq:
             log.warning("%s: lost or damaged; lines cut off before now cannot be told", self.head_path)

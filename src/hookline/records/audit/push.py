@@ -101,9 +101,8 @@ class Pusher:
         """Send the next records; how many. Raises `OSError` if the receiver did not take them."""
         place = self._reader.found_again(self.state.cursor, self.state.last)
         batch = self._reader.read(place, most_bytes=_MOST_BYTES, most_lines=_MOST_LINES)
-        if not batch.data:
+        if not (lines := batch.lines):
             return 0
-        lines = batch.lines
         records = [record for line in lines if (record := read_object(line)) is not None]
         try:
             if records:

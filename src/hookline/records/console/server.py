@@ -287,9 +287,8 @@ async def serve(
     try:
         listening = socket.create_server(("127.0.0.1", port), backlog=64)
     except OSError as problem:
-        raise HooklineError(
-            f"--port {port}: {os.strerror(problem.errno or 0)}; name another, or leave it out for a free one"
-        ) from None
+        why = os.strerror(problem.errno or 0)
+        raise HooklineError(f"--port {port}: {why}; name another, or leave it out for a free one") from None
     console.port = listening.getsockname()[1]
     config = uvicorn.Config(
         console.app(), access_log=False, log_level="warning", server_header=False, date_header=False, lifespan="off",

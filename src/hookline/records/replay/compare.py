@@ -106,9 +106,8 @@ def record_files(paths: Iterable[str | Path]) -> Iterator[Path]:
     """Files as they are given, and those in folders that hold records."""
     for given in map(Path, paths):
         if given.is_dir():
-            yield from sorted(
-                path for path in given.rglob("*.jsonl*") if _RECORDS.fullmatch(path.name) and path.is_file()
-            )
+            found = (path for path in given.rglob("*.jsonl*") if _RECORDS.fullmatch(path.name) and path.is_file())
+            yield from sorted(found)
         else:
             yield given
 
