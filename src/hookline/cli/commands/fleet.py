@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.cli import main as entry
 from hookline.cli.commands.audit import ALL_FORMATS, export
 from hookline.cli.commands.console import ready, report_text
-from hookline.cli.options import add_commands, parser_for
+from hookline.cli.options import add_commands, numeric, parser_for
 from hookline.cli.style import agreed, counted, json_text, paint
 from hookline.core.files import private_folder, state_folder
 from hookline.display import one_line
@@ -32,6 +32,10 @@ if TYPE_CHECKING:  # what talks to a hub needs the extra: imported where it is u
 
 _NOBODY = "nothing keeps it connected now; `hookline service start` does, or `hookline fleet run`"
 _LOOK_SECONDS = 30.0
+_share = numeric(
+    "a share such as 10% or 0.1", r"[0-9]*\.?[0-9]+%?",
+    lambda text: float(text.removesuffix("%")) / (100 if text.endswith("%") else 1), above=0, most=1,
+)  # fmt: skip
 
 
 def main(argv: list[str]) -> int:
@@ -78,16 +82,6 @@ async def _watch_silence(hub: "Administrator") -> None:
         for row in (silent[machine] for machine in silent.keys() - known):
             await alert(f"silent {row.machine}", f"{row.name} has fallen silent", f"it was last heard at {row.seen}")
         known = set(silent)
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share such as 10% or 0.1, got `{text}`")
-    return value
 
 
 async def _push(args: argparse.Namespace) -> int:
