@@ -6,7 +6,7 @@ import codecs
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -367,12 +367,10 @@ def _despite(hook: Hook, action: Command, event: Event, stdout: str) -> Reply | 
 
 
 def _json_or_nothing(stdout: str, action: Command, event: Event) -> Reply:
-    if not looks_like_json(stdout):
-        return NOTHING
-    try:
-        return dialect(action.dialect).decode_reply(stdout, event)
-    except ReplyError:
-        return NOTHING
+    with suppress(ReplyError):
+        if looks_like_json(stdout):
+            return dialect(action.dialect).decode_reply(stdout, event)
+    return NOTHING
 
 
 def looks_like_json(text: str) -> bool:
@@ -397,12 +395,11 @@ _HINTS = {NOT_FOUND: " (command not found)", NOT_EXECUTABLE: " (not executable)"
 def says_async(line: bytes, event: Event, *, strict: bool) -> bool:
     """Whether a line is `{"async": true, …}`; `strict`: and says nothing else, which would be lost."""
     said = read_object(line) or {}
-    try:
+    with suppress(ReplyError):
         if strict:
             check_async(said, event.event_name)
-    except ReplyError:
-        return False
-    return said.get("async") is True
+        return said.get("async") is True
+    return False
 
 
 def async_timeout(first: bytes) -> float | None:

@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,9 @@ def _load(
 
 
 def _readable(path: Path) -> bool:
-    try:
+    with suppress(OSError):
         return path.is_file() and path.stat().st_size <= SIZE_LIMIT and os.access(path, os.R_OK)
-    except OSError:
-        return False
+    return False
 
 
 def _globs(path: Path) -> tuple[str, ...] | None:

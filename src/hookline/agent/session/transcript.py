@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,11 +52,10 @@ class Transcript:
             self._fd = private(str(self.path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
         except OSError as problem:
             raise TranscriptError(self.path, f"cannot open: {problem.strerror}") from problem
-        self.locked: bool = True
-        try:  # the system frees the lock when the process ends, however it ends
+        self.locked: bool = False
+        with suppress(OSError):  # the system frees the lock when the process ends, however it ends
             lock_now(self._fd)
-        except OSError:
-            self.locked = False
+            self.locked = True
 
     def add(self, message: Message, uuids: tuple[str, ...] = (), **more: Any) -> str:
         """Write a message down; its uuid. An answer whose blocks have a uuid each gets a line for each."""

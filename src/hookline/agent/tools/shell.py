@@ -15,6 +15,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -136,11 +137,9 @@ class Shell:
         """Where the command left the shell; None if it never got to say (it failed or was killed)."""
         assert self._cwd_pipe is not None, "asked before it is closed"
         os.set_blocking(self._cwd_pipe, False)
-        try:
-            told = os.read(self._cwd_pipe, READ_SIZE)
-        except BlockingIOError:
-            return None
-        return os.fsdecode(told).removesuffix("\n") or None
+        with suppress(BlockingIOError):
+            return os.fsdecode(os.read(self._cwd_pipe, READ_SIZE)).removesuffix("\n") or None
+        return None
 
     async def end(self) -> None:
         """End the command and everything it started; being cancelled meanwhile does not leave it half done."""
@@ -157,11 +156,10 @@ class Shell:
 
     def left_something(self) -> bool:
         """Whether something the command started goes on after it (`server &`)."""
-        try:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, 0)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
+            return True
+        return False
 
     def close(self) -> None:
         for fd in (self._output, self._cwd_pipe):

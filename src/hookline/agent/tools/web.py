@@ -11,7 +11,7 @@ import ipaddress
 import re
 import socket
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from html.parser import HTMLParser
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -171,10 +171,9 @@ async def _looked_up(url: str) -> str | None:
 def _private_by_name(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
+    with suppress(ValueError):
         return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return False
+    return False
 
 
 def _not_to_be_asked(address: str, *, private: bool) -> str | None:
@@ -320,8 +319,5 @@ class _PageReader(HTMLParser):
         words = "".join(self._pieces[since:]).strip()
         if not href or href.startswith(("#", "javascript:", "data:")) or not words or "\n" in words:
             return
-        try:
-            target = urljoin(self._base, href)
-        except ValueError:
-            return
-        self._pieces[since:] = [f"[{words}]({target})"]
+        with suppress(ValueError):
+            self._pieces[since:] = [f"[{words}]({urljoin(self._base, href)})"]
