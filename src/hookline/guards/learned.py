@@ -222,7 +222,8 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     if commands.reads(part, bases, folders, writing=True):
         return True
     if part.words[:2] in words.CHECKS and len(part.words) == 3 and not (part.assignments or part.unknown or part.globs):
-        return bool(bases) and all(folders.hold(part.words[2], base) for base in bases)
+        inside = bool(bases) and all(folders.hold(part.words[2], base) for base in bases)
+        return inside and part.stdin is None and _is_fed_inside(part, bases, folders)
     flags = words.SHOWING.get(part.name)
     if flags is None or part.words[0] != part.name or part.unknown or part.assignments or part.stdin is not None:
         return False
