@@ -16,7 +16,7 @@ from tests.tables import each
 
 SRC = Path(hookline.__file__).parent
 
-MOST_LINES, MOST_MODULES, MOST_FOLDERS = 66_420, 320, 14
+MOST_LINES, MOST_MODULES, MOST_FOLDERS = 65_000, 320, 14
 MOST_LARGE_CLASSES, MOST_METHODS = 12, 15
 
 # Rows from the bottom up: a module imports from rows below its own, never from its own row's neighbours or from above.
