@@ -131,6 +131,7 @@ EVENT = b"""{"hook_event_name": "PreToolUse", "session_id": "rehearsal", "transc
 REHEARSALS = (
     ["guard", "commands", "--block", "rm -rf *", "--only", "git *", "--containing", "secret"],
     ["guard", "paths", "--confine", "auto", "--temporary", "--protect", "--block", "sudo *"],
+    ["guard", "protect"],
 )
 """Commands that are run before the first event: what they import, compile and keep is there, and in place."""
 PURE_GUARDS = ("approvals", "commands", "paths", "protect", "secrets")
