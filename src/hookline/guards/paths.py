@@ -129,12 +129,13 @@ class StayInside(msgspec.Struct, eq=False):
         guess = not self.read and seems_to_read(event.tool_name)
         # what is written is what was judged; not an MCP server's, which may mean something else by it
         named = WRITERS.get(event.tool_name) or READERS.get(event.tool_name)
-        read = paths_of(event, read=True) if event.tool_name not in WRITERS else ()
+        given = tuple(paths_of(event, read=True))
+        read = given if event.tool_name not in WRITERS else ()
         searches = "search" if event.tool_name == "Grep" else ""
         files = [FileRead(path, by=searches, deep=bool(searches)) for _, path in read]
         if secret := self._secret(files, event.cwd):
             return deny(secret)
-        for field, path in paths_of(event, read=self.read):
+        for field, path in given if self.read else paths_of(event, read=False):
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
             if found.problem and not found.doubt and not guess:
                 return deny(found.problem)

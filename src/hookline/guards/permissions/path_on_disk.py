@@ -157,7 +157,7 @@ def _checked(path: object) -> str:
     """The path as a text that can be looked at; anything else is astray."""
     if not isinstance(path, str) or not path.strip():
         raise UnresolvablePath("no path was given, so it cannot be told where this would write")
-    if any(ord(char) < 32 or char == "\x7f" for char in path):
+    if not path.isprintable() and any(ord(char) < 32 or char == "\x7f" for char in path):
         raise UnresolvablePath(f"{path[:200]!r} holds control characters; no honest path does")
     if len(path) > _MOST_CHARACTERS:
         raise UnresolvablePath(f"a path of {len(path)} characters is longer than any system takes")
@@ -176,7 +176,7 @@ def _resolved(path: str) -> str:
             here = here.rpartition("/")[0]
             continue
         step = f"{here}/{part}"
-        if inside_any(step, _NO_REAL_FOLDERS):
+        if step.startswith(_NO_REAL_FOLDERS) and inside_any(step, _NO_REAL_FOLDERS):
             raise UnresolvablePath(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
         target = _link(step, path)
         if target is None:
