@@ -7,8 +7,8 @@ BIG: dict[str, tuple[str, ...]] = {
     "the real agent CLIs and the official SDKs": (
         "tests/hosts/claude_code/test_confined.py", "tests/hosts/claude_code/test_pairs.py",
         "tests/hosts/claude_code/test_real.py", "tests/hosts/claude_code/test_sdk.py", "tests/hosts/prove",
-        "tests/hosts/test_approvals.py", "tests/hosts/test_confined_hosts.py", "tests/hosts/test_flow_hosts.py",
-        "tests/hosts/test_real.py", "tests/hosts/test_servers_behind.py",
+        "tests/hosts/test_approvals.py", "tests/hosts/test_confined_hosts.py", "tests/hosts/test_families.py",
+        "tests/hosts/test_flow_hosts.py", "tests/hosts/test_real.py", "tests/hosts/test_servers_behind.py",
         "tests/agent/stream_json/test_sdk_session.py",
         "tests/events/test_tool_inputs.py",
     ),
@@ -31,8 +31,10 @@ BIG: dict[str, tuple[str, ...]] = {
     ),
     "the fleet on real hubs": (
         "tests/fleet/test_cluster.py", "tests/fleet/test_demo.py", "tests/fleet/test_faults.py",
-        "tests/fleet/test_hub.py", "tests/fleet/test_service_leaf.py", "tests/records/console/test_fleet.py",
+        "tests/fleet/test_hub.py", "tests/fleet/test_keeps_going.py", "tests/fleet/test_service_leaf.py",
+        "tests/records/console/test_fleet.py",
     ),
+    "the attacks on learned rules": ("tests/guards/test_learned_attacks.py",),
     "the differential tests against cold Python": ("tests/runners/test_warm_alike.py",),
     "the public types and the site": ("tests/test_types.py", "tests/test_site.py"),
 }  # fmt: skip
