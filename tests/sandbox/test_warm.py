@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -305,11 +306,17 @@ def ended(line: WarmLine) -> WarmLine:
 
 
 def alike(starter: WarmStarter, folder: Path, **variables: str) -> int:
-    """The process that waits to turn into the command of the next line, after two that were alike."""
+    """The process that waits to turn into the command of the next line, after two that were alike.
+
+    On a busy machine a crew may be made before the line is noted: then the one after it is the first that knows.
+    """
     next_crew(starter, ended(start(starter, folder, "true", **variables)))
-    _, supervisor = next_crew(starter, ended(start(starter, folder, "true", **variables)))
-    until(lambda: children(supervisor) != [])
-    return children(supervisor)[0]
+    for _ in range(12):
+        _, supervisor = next_crew(starter, ended(start(starter, folder, "true", **variables)))
+        with contextlib.suppress(AssertionError):
+            until(lambda: children(supervisor) != [], seconds=5)  # noqa: B023 - asked before the next one is looked for
+            return children(supervisor)[0]
+    raise AssertionError("no crew was confined ahead")
 
 
 def next_crew(starter: WarmStarter, last: WarmLine) -> list[int]:

@@ -726,6 +726,7 @@ WORD = st.lists(
 @settings(max_examples=100, deadline=None)
 @example(["{", ",", "}"])
 @example(["{", ",", "a", "}"])
+@example(["{", ",", "$", "}", "a"])
 @given(WORD)
 def test_words_are_what_bash_passes_on(pieces: list[str]) -> None:
     """Where nothing is in doubt, the words are those that bash hands to the program."""

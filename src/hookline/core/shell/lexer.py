@@ -151,7 +151,8 @@ class Word(NamedTuple):
         texts = [text for text in expanded if text]  # bash drops an empty word, unless a part of it was quoted
         if len(texts) < len(expanded) and (not texts or self.bare_until >= 0):
             raise Undecidable("braces leave an empty word")
-        return [(unmask(text), UNKNOWN not in text) for text in texts]
+        # a `$` that was followed by nothing to replace may be now: `{,$}HOME`
+        return [(unmask(text), UNKNOWN not in text and (text == self.text or "$" not in text)) for text in texts]
 
 
 class WordReader(ABC):
