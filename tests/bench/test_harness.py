@@ -1,6 +1,7 @@
 """The benchmark's arithmetic: turns, medians, ratios, targets, and what a row that cannot run says."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -298,6 +299,26 @@ def test_every_module_of_rows_is_found_and_names_its_rows_uniquely() -> None:
     names = [row.name for row in command.rows()]
 
     assert len(names) == len(set(names))
+
+
+def test_no_row_sees_what_another_left_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is measured in a process of its own; one whose process dies has failed, and the others are measured."""
+    seen: list[str] = []
+
+    def leaving() -> Measured:
+        seen.append("left")
+        return Measured(len(seen))
+
+    def dying() -> Measured:
+        os._exit(3)
+
+    rows = [Row(name, name, at_most(1, "×"), what) for name, what in (("a", leaving), ("b", dying), ("c", leaving))]
+    results = list(command.measured(rows))
+
+    assert [(result.measured and result.measured.value, result.problem) for result in results] == [
+        (1, ""), (None, "failed: its process ended with 3"), (1, ""),
+    ]  # fmt: skip
+    assert capsys.readouterr().err.splitlines() == ["[1/3] a", "[2/3] b", "[3/3] c"]
 
 
 def test_a_row_that_is_missed_or_fails_shows_on_the_page() -> None:

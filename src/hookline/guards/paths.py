@@ -8,7 +8,6 @@ After a write the path is looked at once more, so that a link swapped in between
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from hookline.guards import sandboxing
 from hookline.guards.commands import PRIORITY, Doubted, Undecided, answer_to_doubts, shell_lines
 from hookline.guards.off_loop import judge_lines, strictest
 from hookline.guards.permissions.line_reads import FileRead, reads_of
-from hookline.guards.permissions.path_on_disk import TooMany, UnresolvablePath, glob_start, matches, places_of
+from hookline.guards.permissions.path_on_disk import GLOB, TooMany, UnresolvablePath, glob_start, matches, places_of
 from hookline.guards.sandboxing import Confine
 from hookline.guards.tool_inputs import Line, paths_in, texts_of
 from hookline.replies import Reply, deny, rewrite, stop
@@ -135,7 +134,7 @@ class StayInside(msgspec.Struct, eq=False):
         files = [FileRead(path, by=searches, deep=bool(searches)) for _, path in read]
         if secret := self._secret(files, event.cwd):
             return deny(secret)
-        for field, path in given if self.read else paths_of(event, read=False):
+        for field, path in given if self.read or event.tool_name not in READERS else ():
             found = judged(path, event.cwd, fence, write=event.tool_name not in READERS)
             if found.problem and not found.doubt and not guess:
                 return deny(found.problem)
@@ -159,14 +158,17 @@ class StayInside(msgspec.Struct, eq=False):
         """Why files may not be read, if one of them holds secrets."""
         places = known_places(os.environ) if files else {}
         for file in files:
-            with suppress(UnresolvablePath):  # such a path is judged with the others
-                for path in list(places_of(file.path, cwd)):
-                    found = [path] if holds_secrets(path, places) else []
-                    if not found and (file.deep or file.by == "git"):
-                        found = self._in_folder(path, file, places)
-                    for place in found:
-                        if not inside_any(place, self.show):
-                            return f"`{file.path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
+            try:
+                leads = list(places_of(file.path, cwd))
+            except UnresolvablePath:
+                continue  # it is judged with the others
+            for path in leads:
+                found = [path] if holds_secrets(path, places) else []
+                if not found and (file.deep or file.by == "git"):
+                    found = self._in_folder(path, file, places)
+                for place in found:
+                    if not inside_any(place, self.show):
+                        return f"`{file.path}` holds secrets; to let it be read, give the guard `show=[{place!r}]`"
         return ""
 
     def _in_folder(self, folder: str, file: FileRead, places: Mapping[str, str]) -> list[str]:
@@ -238,7 +240,7 @@ class StayInside(msgspec.Struct, eq=False):
         doubts = [] if doubts is None else doubts
         paths = dict.fromkeys([*found.mentioned, *(file.path for file in found.files)])
         for file in found.files:
-            if file.by not in ("", "ls") and not held:
+            if file.by not in ("", "ls") and not held and not GLOB.isdisjoint(file.path):
                 paths |= dict.fromkeys(_files(file.path, cwd, doubts, hidden="dotglob" in line))
         whole = [file for file in found.files if file.deep or file.by == "git"]
         whole = [file for file in whole if file.path != "." or (file.deep and not held)]

@@ -62,6 +62,8 @@ def _lines(value: Any, field: str, depth: int, *, runs: bool) -> Iterator[Line]:
 
 def _with_arguments(given: Mapping[str, Any], *, sure: bool) -> Iterator[Line]:
     """A program, or the beginning of a line, with the list of arguments beside it."""
+    if not any(isinstance(value, (list, tuple)) for value in given.values()):
+        return
     named = {plain_name(str(key)): value for key, value in given.items()}
     rest = next((named[name] for name in _ARGUMENTS if isinstance(named.get(name), (list, tuple))), ())
     words = [item for item in rest if isinstance(item, str)]

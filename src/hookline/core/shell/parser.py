@@ -139,7 +139,8 @@ class Parser(WordReader):
         self.found.commands.append(command)
         inside = find_nested_commands(command, stdin)
         for kind in ("undecidable", "notes", "code"):
-            getattr(self.found, kind).update(dict.fromkeys(getattr(inside, kind)))
+            if told := getattr(inside, kind):
+                getattr(self.found, kind).update(dict.fromkeys(told))
         for inner in inside.runs:
             self._enter(command, inner)
         if inside.runs:

@@ -183,7 +183,7 @@ def value_of(command: SimpleCommand, *names: str) -> list[str]:
     """The values of an option that is written as `-o x`, `-ox` or `--output=x`."""
     found, marked = [], command.marked
     for index, word in enumerate(command.words[1:], 1):
-        for name in names:
+        for name in names if word.startswith("-") else ():
             if word == name and index + 1 < len(marked):
                 found.append(marked[index + 1])
             elif name.startswith("--") and word.startswith(name + "="):

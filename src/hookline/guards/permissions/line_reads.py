@@ -31,6 +31,7 @@ _SCRIPTED = frozenset(name for name, look in values("look").items() if look == "
 """Programs with a language of their own, in which a script can name a file: `r /etc/passwd`, `getline < "x"`."""
 _MENTION = re.compile(r"(?:/|~/|\.\./)[^\s\"'();,<>]+")
 _ADDRESS = re.compile(r"(?!file:)[A-Za-z][\w+.-]*://")
+_OPTION_WITH_VALUE = re.compile(r"-[^-](?:(/.|~|\.\./)|.)", re.DOTALL)
 _EXCLUDES = ("--exclude=", "--exclude-dir=")
 _LOOKS_AT_HIDDEN = re.compile(r"--hid|--unr|-[^-]*[.u]")
 """Options with which ripgrep looks at files whose name begins with a dot."""
@@ -153,10 +154,11 @@ def _attached(word: str, name: str) -> Iterator[FileRead]:
         for index, piece in enumerate(word.split(":")):
             if piece.startswith(("/", "~", "..")) or (index and name in _OPENS):
                 yield FileRead(piece, certain=False)
-    if re.match(r"-[^-](?:/.|~|\.\./)", word):
-        yield FileRead(word[2:])
-    elif re.match(r"-[^-][^/]", word) and name in _OPENS:
-        yield FileRead(word[2:], certain=False)
+    if found := _OPTION_WITH_VALUE.match(word):
+        if found[1]:
+            yield FileRead(word[2:])
+        elif name in _OPENS and word[2] != "/":
+            yield FileRead(word[2:], certain=False)
 
 
 def _depth(name: str, words: list[str]) -> tuple[bool, tuple[str, ...]]:

@@ -39,11 +39,11 @@ def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
     A leading dot has to be written out, but for `hidden`: bash has an option for that. A folder on the way may itself
     be called so, as `app/[slug]` is.
     """
-    if not GLOB & set(word):
+    if GLOB.isdisjoint(word):
         return [word]
     found, left = [""], MOST_ENTRIES
     for part in re.findall(r"[^/]*/|[^/]+", word):
-        if not GLOB & set(part):
+        if GLOB.isdisjoint(part):
             found = [prefix + part for prefix in found]
             continue
         end, following = part[len(part.rstrip("/")) :], list[str]()
@@ -66,7 +66,7 @@ def expand(word: str, folder: str, *, hidden: bool = False) -> list[str]:
 
 def matches(word: str, folder: str, *, hidden: bool = True) -> list[str]:
     """A path of a shell line and all that it may stand for, hidden files too."""
-    return [word, *expand(os.path.expanduser(word), folder, hidden=hidden)] if GLOB & set(word) else [word]
+    return [word, *expand(os.path.expanduser(word), folder, hidden=hidden)] if not GLOB.isdisjoint(word) else [word]
 
 
 def glob_start(pattern: str) -> str:
@@ -80,7 +80,7 @@ def glob_start(pattern: str) -> str:
 def could_be(word: str, folder: str) -> list[str]:
     """The paths that a word with a glob may name, be the last part there or not: `.g?t/new` is below `.git`."""
     start, slash, last = word.rpartition("/")
-    if not GLOB & set(start):
+    if GLOB.isdisjoint(start):
         return expand(word, folder)
     return [*expand(word, folder), *(f"{place}{slash}{last}" for place in expand(start, folder))]
 
@@ -119,6 +119,8 @@ _MOST_LINKS = 40
 _MOST_CHARACTERS = 4096
 _NO_REAL_FOLDERS = ("/proc", "/dev/fd", "/dev/pts", "/sys", "/dev/stdin", "/dev/tcp", "/dev/udp")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
+_PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
+"""A path that every program reads alike."""
 
 _ALIKE = str.maketrans({
     **dict.fromkeys("∕⁄⧸╱⟋／", "/"), **dict.fromkeys("∖＼⧵", "\\"), **dict.fromkeys("․․．｡。", "."),
@@ -135,8 +137,9 @@ class UnresolvablePath(Exception):
 
 def places_of(path: object, cwd: str) -> Iterator[str]:
     """Where a path leads, for every way that a program may take this text, the plainest reading first."""
-    readings = (one if one.startswith("/") else f"{cwd.rstrip('/')}/{one}" for one in _readings(_checked(path)))
-    yield from map(_resolved, dict.fromkeys(readings))
+    text, here = _checked(path), cwd.rstrip("/") + "/"
+    readings = (text,) if _PLAIN.fullmatch(text) else dict.fromkeys(_readings(text))
+    return map(_resolved, [one if one.startswith("/") else here + one for one in readings])
 
 
 def _readings(path: str) -> Iterator[str]:
@@ -169,17 +172,18 @@ def _checked(path: object) -> str:
 def _resolved(path: str) -> str:
     """Where an absolute path leads, links followed one by one, also where nothing lies yet."""
     todo = [part for part in reversed(path.split("/")) if part not in ("", ".")]
-    here, links = "", 0
+    here, links, gone = "", 0, False
     while todo:
         part = todo.pop()
         if part == "..":
-            here = here.rpartition("/")[0]
+            here, gone = here.rpartition("/")[0], False
             continue
         step = f"{here}/{part}"
         if step.startswith(_NO_REAL_FOLDERS) and inside_any(step, _NO_REAL_FOLDERS):
             raise UnresolvablePath(f"`{path}` is not a place of its own: it leads wherever a process happens to be")
-        target = _link(step, path)
-        if target is None:
+        target = None if gone else _link(step, path)
+        gone = gone or target == ""
+        if not target:
             here = step
             continue
         links += 1
@@ -191,9 +195,11 @@ def _resolved(path: str) -> str:
 
 
 def _link(step: str, path: str) -> str | None:
-    """Where a link points; None for what is not a link, or not there."""
+    """Where a link points; None for what is not a link, and an empty text for what is not there, nor anything below."""
     try:
         return os.readlink(step)
+    except FileNotFoundError:
+        return ""
     except PermissionError:
         raise UnresolvablePath(f"`{path}` leads through `{step}`, which may not be looked at") from None
     except (OSError, ValueError):
