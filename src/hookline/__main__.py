@@ -7,6 +7,10 @@ everything else, and whatever the service does not answer, runs here.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
 RESIDENT = "hookline.cli.main"  # what the service's workers import
 FAILED = 2  # the exit code by which a command hook says no
 
@@ -24,32 +28,41 @@ def main() -> None:
     mask = os.umask(0o022)
     if mask & 0o002:  # else what is kept for this user could be changed by all of them
         os.umask(mask)
+    from hookline.processes.service import address
+
+    # The service compares its files while the rest is imported. What `shield` drops does not choose who that is, and
+    # what it starts again connects itself.
+    again = not sys.flags.isolated and os.environ.get("HOOKLINE_SHARED")
+    service = address.connect() if words and words[0] in address.ANSWERED and not again else None
     from hookline.core.interpreter import shield
     from hookline.processes.service import client
 
     shield(words)
     how = client.way(words)
-    if how:
-        os._exit(_answer(words, how))  # nothing is left to flush, and taking the interpreter apart costs milliseconds
+    if how:  # nothing is left to flush then, and taking the interpreter apart costs milliseconds
+        os._exit(_answer(words, how, service))
+    if service is not None:
+        service.close()
     from hookline.cli.main import main as run
 
     sys.exit(run())
 
 
-def _answer(words: list[str], how: str) -> int:
+def _answer(words: list[str], how: str, service: "socket | None") -> int:
     """Have the service answer a command hook, or answer it here; if neither can be done, the answer is no."""
     from hookline.processes.service import client
 
     try:
-        connection = client.connect(RESIDENT)  # first: the service gets ready while stdin is read
+        if service is None:
+            client.start(RESIDENT)  # before stdin is read: it gets ready meanwhile
         if client.take_stdin(how):
             try:
-                return client.ask(words, connection)
+                return client.ask(words, service)
             except client.NotAnswered:
                 if how != client.UNREAD:
                     client.rewind_stdin()
-        elif connection is not None:
-            connection.close()
+        elif service is not None:
+            service.close()
         from hookline.cli.main import main as run
         from hookline.processes.service.event_process import finish, perform
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -290,6 +291,40 @@ def test_an_isolated_client_is_answered_by_an_isolated_worker(guest: Desk) -> No
         return guest.events() > before
 
     until(answered)
+
+
+SPY = """
+import _socket, os, sys
+
+class Spy(_socket.socket):
+    def connect(self, place):
+        _socket.socket = Spy.__base__
+        os.write(2, b"imported" if "hookline.processes.service.client" in sys.modules else b"first")
+        super().connect(place)
+
+_socket.socket = Spy
+from hookline.__main__ import main
+main()
+"""
+
+
+def test_the_service_is_called_before_the_rest_is_imported(guest: Desk) -> None:
+    """It compares its files while the client imports what it asks with."""
+    argv = [sys.executable, "-I", "-c", SPY, *GUARD]
+    done = subprocess.run(argv, env=guest.env, cwd=guest.project, input=event(command="ls"), capture_output=True,
+                          text=True, check=True)  # fmt: skip
+
+    assert done.stderr == "first"
+
+
+def test_a_call_that_asks_nothing_does_no_harm(guest: Desk) -> None:
+    """A command line that turns out to be another one leaves the service as it was."""
+    before = guest.events()
+    for words in (("guard", "--help"), ("fire", "Stop"), ("guard", "commands", "--block", "x", "--lines")):
+        guest.run_cold(*words)
+
+    assert guest.events() == before
+    assert guest.status()["running"]
 
 
 def test_only_a_guard_that_leaves_nothing_behind_is_followed_in_its_process() -> None:

@@ -9,11 +9,11 @@ import _socket
 import os
 import sys
 
-from hookline.core.interpreter import temporary_folder
-
 OFF = ("0", "off", "no", "false")  # what `HOOKLINE_SERVICE` may say to turn the service off
 DEFAULT = "service"
+ANSWERED = ("guard", "pipe", "fire", "answer")  # the commands that it answers
 LONGEST_NAME = 40
+ACCEPT_LIMIT = 2.0  # seconds in which the service must have passed the event on; after that it counts as hung
 NAMESPACES = ("mnt", "user", "pid", "net", "ipc")
 STATUS = (b"Uid:", b"Gid:", b"CapEff:", b"NoNewPrivs:", b"Seccomp:", b"Seccomp_filters:")
 """The lines of `/proc/PID/status` that tell a confined process from one that is not."""
@@ -38,8 +38,27 @@ def off_switch() -> str:
 
 def folder() -> str:
     """The folder of the user's sockets, which may not exist yet."""
-    base = f"/run/user/{os.getuid()}" if sys.platform == "linux" else temporary_folder()
+    base = f"/run/user/{os.getuid()}"
+    if sys.platform != "linux":
+        from hookline.core.interpreter import temporary_folder
+
+        base = temporary_folder()
     return f"{base}/hookline" if is_private(base) else f"/tmp/hookline-{os.getuid()}"  # noqa: S108 - checked before use
+
+
+def connect() -> _socket.socket | None:
+    """A connection to the user's service, if it is there and takes us; it is told nothing yet."""
+    connection, name = None, instance()
+    try:
+        if name and is_private(place := folder()):
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            connection.settimeout(ACCEPT_LIMIT)
+            connection.connect(f"{place}/{name}.sock")
+    except OSError:
+        if connection is not None:
+            connection.close()
+        return None
+    return connection
 
 
 def is_private(path: str) -> bool:

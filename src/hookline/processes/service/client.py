@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ACCEPT_LIMIT = 2.0  # seconds in which the service must have passed the event on; after that it counts as hung
 START_LIMIT = 4.0  # seconds in which the event's process must have begun
 GLANCE = 2.0  # seconds between looks at whether a process that is still working has been stopped
 STREAM_GRACE = 0.1  # seconds after a whole line in which stdin must end; if it does not, more events will come
@@ -155,25 +154,14 @@ def nameless_file(data: bytes = b"") -> int:
     return fd
 
 
-def connect(entry: str) -> _socket.socket | None:
-    """A connection to the user's service, if it is there; if not, one is started for the next event.
-
-    Its workers import the module `entry`.
-    """
-    folder = address.folder()
-    if not address.is_private(folder):
-        _start(entry)
-        return None
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.settimeout(ACCEPT_LIMIT)
+def start(entry: str) -> None:
+    """Start a service for the next event, if there is none; its workers import the module `entry`."""
     try:
-        connection.connect(f"{folder}/{address.instance()}.sock")
-    except OSError as problem:  # it is not there, or does not take us: then we answer by ourselves
-        connection.close()
-        if isinstance(problem, (FileNotFoundError, ConnectionRefusedError)):
-            _start(entry)
-        return None
-    return connection
+        from hookline.processes.service import control
+
+        control.start(entry)
+    except OSError:
+        pass  # a full disk, a read-only folder: then every event is answered without a service
 
 
 def ask(words: list[str], connection: _socket.socket | None) -> int:
@@ -191,15 +179,6 @@ def ask(words: list[str], connection: _socket.socket | None) -> int:
     _copy(out, 1, sizes[0])
     _copy(err, 2, sizes[1])
     return code
-
-
-def _start(entry: str) -> None:
-    try:
-        from hookline.processes.service import control
-
-        control.start(entry)
-    except OSError:
-        pass  # a full disk, a read-only folder: then every event is answered without a service
 
 
 def _converse(connection: _socket.socket, words: list[str]) -> tuple[int, int, int, tuple[int, int]]:
