@@ -102,9 +102,10 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
     """A single hook, the commonest case: `_all` without its loop."""
     call: Any = binding.call
     wants_context, waits, limit = binding.wants_context, binding.waits, binding.limit
-    take, keep = idle.pop, idle.append
+    spare: Any = None  # a stepper between two events
 
     async def fire(event: Event) -> Verdict:
+        nonlocal spare
         started, ctx = clock(), None
         try:
             if wants_context:
@@ -115,10 +116,10 @@ def _one(binding: Binding, chosen: tuple[Hook, ...], clock: Clock, parse: Parse,
             if not waits:
                 answer = await begun
             else:  # as `start` does it
-                stepper = take() if idle else new_stepper()
+                stepper, spare = spare or (idle.pop() if idle else new_stepper()), None
                 answer = stepper(begun)
                 if answer is SILENT:
-                    keep(stepper)
+                    spare = stepper
                     if (answered := clock()) - started <= limit:
                         return Verdict(event, NOTHING, chosen, started, answered)
                     answer = None
