@@ -19,7 +19,7 @@ from hookline.core.placeholders import fill
 from hookline.core.wire.dialects import dialect
 from hookline.core.wire.json_text import read_as, read_object
 from hookline.core.wire.output_types import no, script_missing, text_reply
-from hookline.core.wire.strict import check_async, check_object, check_text
+from hookline.core.wire.strict import check_async, check_json, check_text
 from hookline.errors import HookFailed, ReplyError, ReplyMismatch, SealBroken
 from hookline.events import Event, SessionEnd, spec_of
 from hookline.processes.pipes import OUTPUT_LIMIT, OnOutput, Process, ProcessResult, Stream, start_process
@@ -334,7 +334,7 @@ def decoded(text: str, hook: Hook, event: Event, *, exit_code: int | None, stder
                 check_text(text, event.event_name)
             return text_reply(event.event_name, text)
         if strict:
-            check_object(read_object(text) or {}, event.event_name, action.dialect)
+            check_json(text, event.event_name, action.dialect)
         return dialect(action.dialect).decode_reply(text, event)
     except ReplyError as problem:
         readable = isinstance(problem, ReplyMismatch) or read_as(text, object) is not None

@@ -13,8 +13,7 @@ from hookline.core.globs import name_expression
 from hookline.core.hooks.hook import Hook, Http
 from hookline.core.placeholders import EITHER, fill
 from hookline.core.wire import claude
-from hookline.core.wire.json_text import read_object
-from hookline.core.wire.strict import check_object
+from hookline.core.wire.strict import check_json
 from hookline.errors import HookFailed, ReplyError, extra
 from hookline.events import Event
 from hookline.processes.loop import PerLoop
@@ -125,7 +124,7 @@ def _reply(text: str, hook: Hook, event: Event, status: int) -> Reply | None:
         return None
     try:
         if hook.fails_closed(event):
-            check_object(read_object(text) or {}, event.event_name)
+            check_json(text, event.event_name)
         return claude.decode_reply(text, event)
     except ReplyError as problem:
         raise HookFailed(f"{problem}; it answered: {text[:MOST_TOLD]}", exit_code=status, stdout=text) from None

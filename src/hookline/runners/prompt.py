@@ -14,8 +14,7 @@ from hookline.core.engine import Context, RunnerResult
 from hookline.core.hooks.hook import AgentCheck, Hook, McpTool, Prompt
 from hookline.core.placeholders import DOTTED, fill, in_every_text
 from hookline.core.wire import claude
-from hookline.core.wire.json_text import read_object
-from hookline.core.wire.strict import check_object, check_text
+from hookline.core.wire.strict import check_json, check_text
 from hookline.errors import HookFailed, ReplyError
 from hookline.events import Event, spec_of
 from hookline.replies import NOTHING, Reply, deny, keep_going, stop
@@ -138,7 +137,7 @@ def _mcp_reply(text: str, hook: Hook, event: Event) -> Any:
         if not trimmed.startswith("{"):
             return check_text(trimmed, event.event_name) if strict else None
         if strict:
-            check_object(read_object(trimmed) or {}, event.event_name)
+            check_json(trimmed, event.event_name)
         return claude.decode_reply(trimmed, event)
     except ReplyError as problem:
         raise HookFailed(str(problem), stdout=text) from None

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from hookline.core.wire.dialects import DIALECTS, MESSAGE_FIELDS, SNAKE_FIELDS
+from hookline.core.wire.json_text import read_object
 from hookline.core.wire.output_types import Allowed, Denied, Output, fields_of, reply_of, typed
 from hookline.errors import ReplyError, did_you_mean
 from hookline.events import spec_of
@@ -76,6 +77,16 @@ def check_object(said: Mapping[str, Any], event_name: str, dialect: str = "claud
         _check_keys(body, ("hookEventName", *fields_of(event_name)), f"{where}: `{_BODY}`")
         if isinstance(body.get("decision"), Mapping):
             _check_keys(body["decision"], _CHOICE, f"{where}: `{_BODY}.decision`")
+
+
+def check_json(text: str, event_name: str, dialect: str = "claude") -> None:
+    """The same for an answer that is still text; the short ones, which hooks say again and again, are checked once."""
+    (_check_json if len(text) <= 500 else _check_json.__wrapped__)(text, event_name, dialect)
+
+
+@lru_cache(maxsize=256)
+def _check_json(text: str, event_name: str, dialect: str) -> None:
+    check_object(read_object(text) or {}, event_name, dialect)
 
 
 def check_async(said: Mapping[str, Any], event_name: str) -> None:
