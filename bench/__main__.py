@@ -11,6 +11,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 import hookline
@@ -25,31 +26,38 @@ def rows() -> Iterator[Row]:
 
 
 def measured(chosen: list[Row]) -> Iterator[Result]:
-    """Each row's result, with its progress on stderr."""
-    for index, row in enumerate(chosen, 1):
-        print(f"[{index}/{len(chosen)}] {row.name}", file=sys.stderr, flush=True)
-        yield in_own_process(row)
+    """Each row's result, with its progress on stderr.
+
+    A module's rows, which may share a run, are measured in a process of their own: no other's modules, threads or heap
+    are in it, so that they show the same figures alone.
+    """
+    numbered = enumerate(chosen, 1)
+    for _, rows_of_module in groupby(numbered, key=lambda numbered: numbered[1].name.partition(".")[0]):
+        yield from _in_own_process(list(rows_of_module), len(chosen))
 
 
-def in_own_process(row: Row) -> Result:
-    """Measure a row where no other row has left modules, threads or a heap behind: alone it shows the same figure."""
-
+def _in_own_process(chosen: list[tuple[int, Row]], count: int) -> Iterator[Result]:
     def work() -> None:
-        result = measure(row)
-        told.send((result.measured, result.problem, result.broken))
+        for index, row in chosen:
+            print(f"[{index}/{count}] {row.name}", file=sys.stderr, flush=True)
+            result = measure(row)
+            told.send((result.measured, result.problem, result.broken))
 
     context = multiprocessing.get_context("fork")
-    answer, told = context.Pipe(duplex=False)
+    answers, told = context.Pipe(duplex=False)
     process = context.Process(target=work)
     process.start()
     told.close()
-    try:
-        return Result(row, *answer.recv())
-    except EOFError:
-        process.join()
-        return Result(row, problem=f"failed: its process ended with {process.exitcode}", broken=True)
-    finally:
-        process.join()
+    for done, (_, row) in enumerate(chosen, 1):
+        try:
+            answer = answers.recv()
+        except EOFError:
+            process.join()
+            yield Result(row, problem=f"failed: its process ended with {process.exitcode}", broken=True)
+            yield from _in_own_process(chosen[done:], count)
+            return
+        yield Result(row, *answer)
+    process.join()
 
 
 def main(argv: list[str] | None = None) -> int:

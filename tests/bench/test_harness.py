@@ -301,8 +301,8 @@ def test_every_module_of_rows_is_found_and_names_its_rows_uniquely() -> None:
     assert len(names) == len(set(names))
 
 
-def test_no_row_sees_what_another_left_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each is measured in a process of its own; one whose process dies has failed, and the others are measured."""
+def test_no_module_of_rows_sees_what_another_left_behind(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each has a process of its own; where that dies, one row has failed, and the others are measured."""
     seen: list[str] = []
 
     def leaving() -> Measured:
@@ -312,13 +312,13 @@ def test_no_row_sees_what_another_left_behind(capsys: pytest.CaptureFixture[str]
     def dying() -> Measured:
         os._exit(3)
 
-    rows = [Row(name, name, at_most(1, "×"), what) for name, what in (("a", leaving), ("b", dying), ("c", leaving))]
-    results = list(command.measured(rows))
+    kinds = {"a.1": leaving, "a.2": leaving, "b.1": leaving, "b.2": dying, "b.3": leaving}
+    results = list(command.measured([Row(name, name, at_most(1, "×"), what) for name, what in kinds.items()]))
 
     assert [(result.measured and result.measured.value, result.problem) for result in results] == [
-        (1, ""), (None, "failed: its process ended with 3"), (1, ""),
+        (1, ""), (2, ""), (1, ""), (None, "failed: its process ended with 3"), (1, ""),
     ]  # fmt: skip
-    assert capsys.readouterr().err.splitlines() == ["[1/3] a", "[2/3] b", "[3/3] c"]
+    assert capfd.readouterr().err.splitlines() == ["[1/5] a.1", "[2/5] a.2", "[3/5] b.1", "[4/5] b.2", "[5/5] b.3"]
 
 
 def test_a_row_that_is_missed_or_fails_shows_on_the_page() -> None:
