@@ -66,7 +66,11 @@ def test_what_is_named_is_allowed() -> None:
         "node ./tools/a.js",
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
-        "./tool sync", f"{PROJECT}/tool sync", "git restore pkg/a.go", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
+        "./tool sync",
+        "python3 -c 'import sys, json; print(json.load(sys.stdin)[\"a\"])' < lib/a.json",
+        "curl -s http://localhost:3000/ | python3 -c 'import json,sys; [print(str(k)) for k in json.load(sys.stdin)]'",
+        "python3 - <<'EOF'\nimport re\nwith open('pkg/a.go') as f:\n    print(re.findall('func', f.read()))\nEOF",
+        f"{PROJECT}/tool sync", "git restore pkg/a.go", "rm pkg/a.go", "sed -i s/a/b/ pkg/a.go",
         "touch x", "ls pkg > /tmp/a.json", "ls pkg | grep -v a | sort -u | xargs cat",
     ):  # fmt: skip
         assert allowed(line), line
@@ -145,6 +149,19 @@ def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
     ):
         found = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
         assert bool(found) is expected, line
+
+
+@pytest.mark.parametrize("name", ["json.py", "enum.pyc", "re.so", "yaml/__init__.py"])
+def test_code_that_would_import_a_file_of_the_folder_is_asked_about(tmp_path: Path, name: str) -> None:
+    """Python looks there first: what an agent wrote would run."""
+    line, project = "cat a.json | python3 -c 'import json, sys; print(json.load(sys.stdin))'", str(tmp_path)
+
+    before = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    after = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
+
+    assert (bool(before), bool(after)) == (True, False)
 
 
 def test_what_is_learned_is_as_narrow_as_what_was_seen() -> None:

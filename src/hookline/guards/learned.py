@@ -35,6 +35,7 @@ from hookline.guards.off_loop import run_off_loop
 from hookline.guards.permissions import readonly_commands as commands
 from hookline.guards.permissions.path_on_disk import GLOB, TooMany, could_be, real
 from hookline.guards.permissions.readonly_commands import WorkingFolders
+from hookline.guards.pure_code import code_of, files_read, is_replaced
 from hookline.replies import Reply, allow
 
 _WRITERS = frozenset({*names("changes"), "sed", "tee", "ln"})
@@ -73,9 +74,8 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
         given = list(words.positions(part, len(head), self.options))
         files = all(word.is_path or word.is_script or word.text[:1] in ("", "-") for word in given)
         anywhere = files and bool(bases) and words.takes_only_files(self.run) and self.run not in words.INDEXES
-        return (anywhere or all(self.runs_in(base, folders) for base in bases or ("/",))) and all(
-            self._allows(word, bases, folders) for word in given
-        )
+        here = anywhere or all(self.runs_in(base, folders) for base in bases or ("/",))
+        return here and all(self._allows(word, bases, folders) for word in given)
 
     def _is_for(self, program: str) -> bool:
         return self.run.partition(" ")[0].rpartition("/")[2] == program.rpartition("/")[2]
@@ -185,6 +185,8 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
             used.append(rule)
         if any(rule.run == "sed -i" and not rule.exact for rule in used) and not all(map(_runs_nothing, used)):
             return []  # what a line edits it does not also run
+        if any(code_of(part) is not None for part, _ in parts) and any(map(_runs_nothing, used)):
+            return []  # nor import
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
         return [] if git or not parts else used or [self]
 
@@ -193,11 +195,8 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         is_help = part.words[1:] in (("--version",), ("--help",)) and not part.assignments
         asks = (is_help or words.only_shows(part)) and part.stdin is None
         inputs = any(each.op in ("<", "<>", "|") for each in part.redirects)
-        return (
-            asks
-            and not inputs
-            and any(rule.run.partition(" ")[0] == part.words[0] for rule in self.commands if not rule.exact)
-        )
+        known = {rule.run.partition(" ")[0] for rule in self.commands if not rule.exact}
+        return asks and not inputs and part.words[0] in known
 
     def _shows(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether a command only reads: also git where it is known to run, and what hands files to another command."""
@@ -221,6 +220,10 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
     """Whether a command only reads, and only in these folders; so does a script that does nothing but show."""
     if commands.reads(part, bases, folders, writing=True):
         return True
+    if (read := files_read(code_of(part))) is not None:
+        is_its_own = bool(bases) and not any(is_replaced(folders.path(".", base)) for base in bases)
+        held = all(folders.hold(file, base) for file in read for base in bases)
+        return is_its_own and held and _is_fed_inside(part, bases, folders)
     if part.words[:2] in words.CHECKS and len(part.words) == 3 and not (part.assignments or part.unknown or part.globs):
         inside = bool(bases) and all(folders.hold(part.words[2], base) for base in bases)
         return inside and part.stdin is None and _is_fed_inside(part, bases, folders)

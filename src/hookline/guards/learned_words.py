@@ -15,7 +15,16 @@ from hookline.core.shell.programs import table
 from hookline.core.shell.programs.table import CODE_VARIABLES, names
 from hookline.core.shell.targets import join, placed
 from hookline.guards.permissions.readonly_commands import FORMS, find_files
+from hookline.guards.pure_code import code_of, files_read
 
+_LINES = Path(__file__).with_name("learned_words.txt").read_text("utf-8").splitlines()
+_ROWS = [line.split(" => ") for line in _LINES]
+_NAMED = [line.partition(" := ") for line in _LINES if " := " in line]
+_PATTERNS = {name: re.compile("".join(text for other, _, text in _NAMED if other == name)) for name, _, _ in _NAMED}
+SECRET_NAME, _STEERS, _FAMILIES = _PATTERNS["SECRET_NAME"], _PATTERNS["STEERS"], _PATTERNS["FAMILIES"]
+_FETCHES, _GIVES_CODE, _NO_MATTER = _PATTERNS["FETCHES"], _PATTERNS["GIVES_CODE"], _PATTERNS["NO_MATTER"]
+_SED = _PATTERNS["SED"]
+_GETS, _AWK_ACTS, _SQL_SHOWS, _SQL_ACTS = (_PATTERNS[name] for name in ("GETS", "AWK_ACTS", "SQL_SHOWS", "SQL_ACTS"))
 NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
 _PATH = re.compile(r"(?!-)(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
@@ -37,62 +46,14 @@ _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
 _BARE = re.compile(r"(?<!['\"\\])~")
 _PLAIN = re.compile(r"[\w./~:@+,-]+")
 _RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
-_GETS = re.compile(r"-[sSfkiIvLG]+|--(?:silent|show-error|fail|include|head|location|verbose|compressed|max-time"
-                   r"|connect-timeout)(?:=.*)?|-[mwoHXd]|--(?:write-out|request|data|data-raw|json)")  # fmt: skip
-"""Options of curl with which it asks for something; it sends to this machine only, and `-o` is for `/dev/null` only."""
-_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
-_PART = r"(?:(?!\1)[^\\\n]|\\.)*"
-_SED = rf"(?:{_ADDRESS}(?:,\+?{_ADDRESS})?!?)?\s*(?:[pdqDPhHgGxnN=]|s([/|#,:@]){_PART}\1{_PART}\1[gpiI\d]*)"
-_SELECT = r"(?:select\b[^;]*|pragma table_info\(\w+\))"
 # Programs that show what a script picks, and which scripts do nothing but show.
 SCRIPTS = {
-    "sed": lambda text: all(re.fullmatch(_SED, one.strip()) for one in re.split(r"[;\n]+", text.strip())),
-    "awk": lambda text: (
-        not re.search(r"system|getline|[|@]|>(?!=)|\bexec|ARG[CV]|ENVIRON|PROCINFO|TAB\b", text.replace("||", ""))
-    ),
-    "sqlite3": lambda text: (
-        bool(re.fullmatch(rf"\.(?:schema|tables)(?: \w+)?|(?i:\s*{_SELECT}(?:;\s*|$))+", text))
-        and not re.search(r"(?i)writefile|readfile|load_extension|\bedit\b|fts3_tokenizer|fsdir|zipfile", text)
-    ),
+    "sed": lambda text: all(_SED.fullmatch(one.strip()) for one in re.split(r"[;\n]+", text.strip())),
+    "awk": lambda text: not _AWK_ACTS.search(text.replace("||", "")),
+    "sqlite3": lambda text: bool(_SQL_SHOWS.fullmatch(text)) and not _SQL_ACTS.search(text),
 }
 SCRIPTS["sed -i"] = SCRIPTS["sed"]
-SHOWING = {
-    "sed": re.compile(r"-[nErsuz]+|--(?:quiet|regexp-extended|null-data)"),
-    "awk": re.compile(r"-F\S{1,3}"),
-    "sqlite3": re.compile(r"-(?:header|json|column|readonly|line)"),
-}
-"""Their options that take no further word, so that the script and the files are where they seem to be."""
-SECRET_NAME = re.compile(
-    r"(?i)credential|secret|token|passw|_history$|id_[rd]sa|\.(?:pem|key|p12|pfx|kdbx|jks)$"
-    r"|/\.(?:env|git|ssh|gnupg|gpg|aws|azure|kube|docker|npmrc|netrc|pypirc|pgpass|htpasswd|git-cred\w*)(?:[./]|$)|/\.[^/]*[*?\[]"
-)
-_FETCHES = re.compile(
-    r"git (?:push|pull|fetch|clone|remote|submodule|worktree)\b.*|(?!git |sed ).*\b(?:i|install|add|get|pull"
-    r"|push|clone|dlx|create|exec|publish|link)|(?:docker|podman|nerdctl|kubectl|helm|ssh|scp|rsync|wget|kill)\b.*"
-)
-"""Programs and subcommands that reach for what their words name: those are not varied, whatever they look like."""
-_GIVES_CODE = re.compile(
-    r"-[cefrpxCILWM]|--?(?:\w+-)*(?:config\w*|conf|file|makefile|rc\w*|require|import|loader|plugins?|preset|eval|exec"
-    r"|script|shell|settings|init|rulesdir|toolexec|vettool|overlay|path|project|prefix|cwd|dir|directory|reporter"
-    r"|setup\w*|runner|transform|env|command|cmd|module|package|with)"
-)
-"""Options that may name code, or where it is looked for: their values are not varied."""
-_STEERS = re.compile(
-    r"(?i)(?:^|/)(?:(?:package|package-lock|composer|deno|lerna|nx|turbo|project|angular|vercel|firebase|app|tasks"
-    r"|launch|settings|mcp|nodemon|babel|[tj]sconfig[\w.-]*)\.jsonc?|[\w.-]*\.config\.\w+|[\w.-]*(?:makefile|dockerfile"
-    r"|rakefile|gemfile|procfile|justfile|jenkinsfile|vagrantfile|taskfile)[\w.-]*|conftest\.py|(?:site|user)customize"
-    r"\.py|setup\.(?:py|cfg)|noxfile\.py|pyproject\.toml|(?:requirements|constraints)[\w.-]*\.txt|cmakelists\.txt"
-    r"|v?env/(?:bin|lib)|cargo\.toml|build\.rs|go\.(?:mod|work)|(?:agents|claude|gemini|skill|memory)\.md|[\w-]+\.(?:mk|gradle|kts|sln"
-    r"|csproj|props|pth)|node_modules|\.\w[\w.-]*)(?:/|$)"
-)
-"""Files that say what a tool runs, or what an agent is told."""
-_FAMILIES = re.compile(
-    r"(?:gh (?:pr|issue|run|release|workflow|repo|label) (?:view|list|status|diff|checks|watch)"
-    r"|go (?:list|doc|version|mod (?:graph|why|verify))|(?:npm|pnpm|yarn) (?:list|ls|view|info|outdated|why|explain)"
-    r"|docker (?:ps|images|logs|inspect|stats|port|compose (?:ps|logs|images)|(?:image|container|volume|network) ls)"
-    r"|aws [a-z0-9-]+ (?:describe|list)-[a-z0-9-]+|kubectl (?:get|describe|logs|top)"
-    r"|cargo (?:tree|metadata)|(?:uv )?pip3? (?:list|show|freeze|check))(?= |$)"
-)
+SHOWING = {"sed": _PATTERNS["SED_FLAGS"], "awk": _PATTERNS["AWK_FLAGS"], "sqlite3": _PATTERNS["SQL_FLAGS"]}
 SHOWS = "SHOWS"
 """Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
@@ -112,19 +73,15 @@ WIDE = INDEXES | {"mkdir"}
 """Seen on one file of the project, they may be told any."""
 _FILE = re.compile(r"[\w./~+,%=()'&][\w ./~+,%=()'&@-]*", re.ASCII)
 _WHOLE_FOLDERS = re.compile(r"-\w*[rRa]\w*|--(?:recursive|archive)")
-_NO_MATTER = re.compile(
-    r"(?:CI|NO_COLOR|FORCE_COLOR|RUST_BACKTRACE|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|(?:\w+_)?(?:DEBUG|VERBOSE))"
-    r"=(?:\d|true|false)?|(?:\w+_)?PORT=\d+|(?:LANG|LC_[A-Z]+)=[\w.-]*"
-)
 _SETTING = re.compile(r"(\w+=)(?:\d+|true|false)")
 _TEST_ID = re.compile(r"[\w./-]+\.py(?:::\w+)+(?:\[[\w. -]*\])?")
 _OWN_CODE = re.compile(r"\.|(?:\./)?[A-Za-z_][\w-]*(?:/[A-Za-z_][\w-]*)*/?")
 _NEVER = re.compile(r"(?!)")
-_ROWS = (line.split(" => ") for line in Path(__file__).with_name("learned_words.txt").read_text("utf-8").splitlines())
 _FREE = tuple((re.compile(row[0]), re.compile(row[1])) for row in _ROWS if len(row) == 2)
 """Commands, and the words that change only how much they show or which of the tests run."""
 _ACTIVATES = re.compile(r"`(?:source|\.)` runs the commands in `[\w./~-]*\bv?env/bin/activate`")
 """What is not known of a line that enters a virtual environment; that part is learned as a whole, or not at all."""
+_PYTHON = re.compile(r"`python3?` runs code in another language(?:, which it reads from its input)?")
 _INSTALLED = re.compile(r"/usr/bin/|/bin/|(?:\./)?(?:(?:\.?venv|env)/bin/|node_modules/\.bin/)")
 _PACKAGES = re.compile(r"(?:npm|pnpm|yarn|cargo|pip3?) SHOWS"), re.compile(r"(?:@[\w.-]+/)?\w[\w.-]*(?:@[\w.^~-]+)?")
 _GO_PACKAGES = re.compile("go SHOWS"), re.compile(r"\w[\w-]*(?:\.[\w-]+)*(?:/[\w-]+(?:\.[\w-]+)*)*")
@@ -150,12 +107,16 @@ def known_parts(line: str) -> Iterator[tuple[SimpleCommand, list[str]]]:
     loop over plain words it is each of them. `git -C DIR` runs in that folder.
     """
     parsed = parse_line(line)
-    if parsed.code or parsed.evaluates or not all(map(_ACTIVATES.fullmatch, parsed.undecidable)):
+    plain_parts = [_plainly(part) for part in parsed.commands]
+    if parsed.evaluates or not all(map(_ACTIVATES.fullmatch, parsed.undecidable)):
+        return
+    pythons = [part for part in plain_parts if parsed.code and part.name.startswith("python")]
+    if not all(map(_PYTHON.fullmatch, parsed.code)) or None in [files_read(code_of(part)) for part in pythons]:
         return
     settled: dict[str, str] = {}
     turns = _turns(line, parsed.commands)
     commands: list[SimpleCommand] = []
-    for at, part in enumerate(parts := _fed(line, [_plainly(part) for part in parsed.commands])):
+    for at, part in enumerate(parts := _fed(line, plain_parts)):
         if not part.words and not (part.loops or part.scope or part.redirects):
             plain = {name: value for name, value in part.assignments if _PLAIN.fullmatch(value) and name not in settled}
             settled = {name: value for name, value in settled.items() if name not in dict(part.assignments)} | plain
@@ -398,9 +359,8 @@ def positions(part: SimpleCommand, start: int, options: Sequence[str] = ()) -> I
         else:
             if sends and _URL.fullmatch(word):
                 before = "-X"
-            is_flag = (
-                before != "-X" and before in options and not any(known.startswith(f"{before} ") for known in options)
-            )
+            has_value = before == "-X" or any(known.startswith(f"{before} ") for known in options)
+            is_flag = before in options and not has_value
             is_script = at == script
             is_file = takes_files and not (is_script and run in SCRIPTS) and _is_file(word, run)
             yield Position(word, "" if is_flag else before, at in part.globs, at in part.unknown, is_script, is_file)

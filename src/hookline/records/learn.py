@@ -21,6 +21,7 @@ from hookline.guards.learned import CommandRule, LearnedPolicy, ToolRule, run_of
 from hookline.guards.permissions import decide
 from hookline.guards.permissions.readonly_commands import WorkingFolders
 from hookline.guards.permissions.rules import Rules
+from hookline.guards.pure_code import code_of
 from hookline.records.replay.compare import record_files
 from hookline.records.replay.reader import calls, finished, is_within
 from hookline.sandbox.places import read_table
@@ -73,9 +74,8 @@ def learn(
         commands=tuple(_command_rules(asked, folders, least)),
         tools=tuple(_tool_rules(questions, folders, least)),
     )
-    policy, dropped = _without_attacks(
-        policy, [*refused, *(shipped_attacks(project) if attacks is None else attacks)], project, home
-    )
+    unwanted = [*refused, *(shipped_attacks(project) if attacks is None else attacks)]
+    policy, dropped = _without_attacks(policy, unwanted, project, home)
     spared = _those(questions, lambda call: bool(policy.covering(call.tool, call.given, call.cwd, [project], home)))
     return Lesson(policy, len(questions), len(spared), dropped)
 
@@ -225,6 +225,7 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         if (
             part.stdin is not None
             or not part.words
+            or code_of(part) is not None
             or not grammar.is_spelt_out(part)
             or not all(grammar.is_prose(" ".join(words), option) for option in unknown)
         ):
@@ -380,9 +381,8 @@ def _tool_rules(calls: Iterable[Evidence], folders: WorkingFolders, least: int) 
         kept = tuple(sorted(text for text, number in counted.items() if text and number >= least))
         if kept:
             last = max(day for text, day in rows if text in kept)
-            yield msgspec.convert(
-                {"tool": tool, key: kept, "seen": sum(counted[text] for text in kept), "last": last}, ToolRule
-            )
+            fields = {"tool": tool, key: kept, "seen": sum(counted[text] for text in kept), "last": last}
+            yield msgspec.convert(fields, ToolRule)
 
 
 def _main_argument(call: Evidence, folders: WorkingFolders) -> tuple[str, str]:
@@ -425,13 +425,9 @@ def _without_attacks(
             if not gone and not policy.read:
                 break  # it only reads, and only in the project: no rule lets it pass, and none can be dropped
             if not gone:
-                policy = msgspec.structs.replace(policy, read=())
-                dropped.append("read")
+                policy, dropped = msgspec.structs.replace(policy, read=()), [*dropped, "read"]
                 continue
-            policy = msgspec.structs.replace(
-                policy,
-                commands=tuple(rule for rule in policy.commands if rule not in gone),
-                tools=tuple(rule for rule in policy.tools if rule not in gone),
-            )
+            rules = {kind: tuple(r for r in getattr(policy, kind) if r not in gone) for kind in ("commands", "tools")}
+            policy = msgspec.structs.replace(policy, **rules)
             dropped += [rule.run if isinstance(rule, CommandRule) else rule.tool for rule in gone]
     return policy, tuple(dropped)
