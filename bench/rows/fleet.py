@@ -90,7 +90,10 @@ def _started(argv: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _enrolled(hub: Any, folder: Path) -> list[Path]:
-    """Every machine as `join` leaves it; the server is told of all of them when it starts."""
+    """Every machine as `join` leaves it, its log in a folder of its own, as on a computer of its own.
+
+    The server is told of all of them when it starts.
+    """
     from hookline.fleet.machine import Enrolment, Machine
     from hookline.fleet.members import MachineKey
 
@@ -100,7 +103,11 @@ def _enrolled(hub: Any, folder: Path) -> list[Path]:
         secret = hub.folder.registry.token(hub.folder.key.public).split(".")[1]
         member = hub.folder.registry.enrol(secret, key.public, f"machine {number}")
         enrolment = Enrolment(
-            machine=member.machine, name=member.name, hub=hub.url, team=hub.folder.key.public, audit=f"{place}.jsonl"
+            machine=member.machine,
+            name=member.name,
+            hub=hub.url,
+            team=hub.folder.key.public,
+            audit=f"{place}/audit.jsonl",
         )
         Machine(place).enrol(enrolment, key.seed)
         folders.append(place)
@@ -140,13 +147,16 @@ async def _write(hub: Any, folder: Path) -> tuple[int, float]:
     record = {"event": "PreToolUse", "tool": "Bash", "decision": "pass", "pad": "x" * 400}
     began = time.monotonic()
     for number in range(MACHINES):
-        AuditFile(folder / f"m{number}.jsonl").append([record] * RECORDS)
+        AuditFile(folder / f"m{number}/audit.jsonl").append([record] * RECORDS)
         await asyncio.sleep(0)
+    ledger, whole = hub.folder.ledger, set[str]()
 
     async def mirrored() -> int:
-        return sum(hub.folder.ledger.mirror(machine).last.seq for machine in hub.folder.ledger.machines())
+        left = set(ledger.machines()) - whole
+        whole.update(machine for machine in left if ledger.mirror(machine).last.seq == RECORDS)
+        return len(whole)
 
-    await _until(mirrored, MACHINES * RECORDS)
+    await _until(mirrored, MACHINES)
     return MACHINES * RECORDS, time.monotonic() - began
 
 
