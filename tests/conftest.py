@@ -2,6 +2,7 @@
 
 import compileall
 import contextlib
+import gc
 import json
 import math
 import os
@@ -78,6 +79,18 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compile the package once: confined lines run where nothing can be written, so Python would do it for each."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         compileall.compile_dir(config.rootpath / "src", quiet=1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Leave the thousands of tests to no garbage collection: they stay, and each round would look at all of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -10,6 +10,7 @@ import inspect
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -19,12 +20,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import forked
+
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^( *)(`{3,})([\w+-]*)[^\n]*\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!-- *(prints|run|file|skip)(?:: *(.*?))? *-->")
 COMMENTS_BEFORE = re.compile(r"(?:<!--[^\n]*-->\s*)+\Z")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]: *(\S+)", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+ONE_COMMAND = re.compile(r"hookline(?: (?:[\w./:=@,-]+|'[^'\n]*'))+\n")  # nothing in it that a shell would expand
 DURATION = re.compile(r" *\b\d+(?:\.\d+)? (?:ns|µs|us|ms)\b")
 
 
@@ -129,20 +133,19 @@ class Page:
 
     def _shell(self, block: Block) -> str:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        how, on_terminal = block.comments["run"], "on a terminal"
+        how, on_terminal = block.comments["run"], block.comments["run"] == "on a terminal"
         program = ["bash", "-e", "-o", "pipefail", "-c", block.text]
-        if how == on_terminal:  # of its own; the person there says yes
+        if on_terminal:  # of its own; the person there says yes
             how, program = "", ["python", str(ROOT / "tests" / "terminal.py"), *program]
-        done = subprocess.run(
-            program,
-            cwd=self.folder,
-            env={**os.environ, "PATH": path, "HOME": str(self.folder), "NO_COLOR": "1", "COLUMNS": "120"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        env = {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_COLOR": "1", "COLUMNS": "120"}
+        if not on_terminal and ONE_COMMAND.fullmatch(block.text):  # needs neither a shell nor a cold start
+            words = shlex.split(block.text)[1:]
+            done = forked.as_text(forked.run(words, cwd=self.folder, env=env, module="hookline.__main__"))
+        else:
+            done = subprocess.run(
+                program, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=120, check=False,
+            )  # fmt: skip
         wanted = int(how.removeprefix("exit ") or 0)
         assert done.returncode == wanted, (
             f"{self.path}:{block.line}: exit {done.returncode}\n{done.stdout}{done.stderr}"
