@@ -21,6 +21,7 @@ BIG: dict[str, tuple[str, ...]] = {
         "tests/records/console/test_accessibility.py", "tests/records/console/test_browser.py",
         "tests/records/console/test_report.py", "tests/records/approvals/test_browser.py",
     ),
+    "every variable at every entry": ("tests/cli/test_every_gate.py",),
     "the tables of confined lines": (
         "tests/sandbox/test_calls.py", "tests/sandbox/test_changes.py", "tests/sandbox/test_cold_lines.py",
         "tests/sandbox/test_commands_handed_on.py", "tests/sandbox/test_commands_spelt.py",

@@ -29,8 +29,10 @@ from hookline.processes.service.client import nameless_file
 
 MAIN = "hookline.cli.main"
 IMPORTED = (
-    "hookline.__main__", MAIN, "hookline.cli.commands.listing",
+    "hookline.__main__", MAIN, "hookline.cli.commands.audit", "hookline.cli.commands.listing",
     "hookline.cli.commands.run", "hookline.agent.agent", "hookline.agent.tools.mcp", "hookline.agent.subagents",
+    "hookline.core.shell.parser", "hookline.core.shell.wrappers", "hookline.hosts.install.apply",
+    "hookline.records.audit.push", "hookline.records.console.report", "hookline.records.replay.compare",
     "hookline.runners.prompt",
 )  # fmt: skip
 """Imported ahead, with what the service imports ahead."""

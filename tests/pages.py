@@ -16,7 +16,7 @@ import sys
 import textwrap
 import types
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ COMMENT = re.compile(r"<!-- *(prints|run|file|skip)(?:: *(.*?))? *-->")
 COMMENTS_BEFORE = re.compile(r"(?:<!--[^\n]*-->\s*)+\Z")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]: *(\S+)", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
-ONE_COMMAND = re.compile(r"hookline(?: (?:[\w./:=@,-]+|'[^'\n]*'))+\n")  # nothing in it that a shell would expand
+COMMAND = re.compile(r"""hookline(?: (?:[\w./:=@,-]|'[^'\n]*'|"[^"$`\\\n]*")+)+\n?""")  # nothing that a shell expands
 DURATION = re.compile(r" *\b\d+(?:\.\d+)? (?:ns|µs|us|ms)\b")
 
 
@@ -133,24 +133,28 @@ class Page:
 
     def _shell(self, block: Block) -> str:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        how, on_terminal = block.comments["run"], block.comments["run"] == "on a terminal"
-        program = ["bash", "-e", "-o", "pipefail", "-c", block.text]
-        if on_terminal:  # of its own; the person there says yes
-            how, program = "", ["python", str(ROOT / "tests" / "terminal.py"), *program]
         env = {**os.environ, "PATH": path, "HOME": str(self.folder), "NO_COLOR": "1", "COLUMNS": "120"}
-        if not on_terminal and ONE_COMMAND.fullmatch(block.text):  # needs neither a shell nor a cold start
-            words = shlex.split(block.text)[1:]
-            done = forked.as_text(forked.run(words, cwd=self.folder, env=env, module="hookline.__main__"))
-        else:
-            done = subprocess.run(
-                program, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                timeout=120, check=False,
-            )  # fmt: skip
+        how, terminal = block.comments["run"], list[str]()
+        if how == "on a terminal":  # of its own; the person there says yes
+            how, terminal = "", ["python", str(ROOT / "tests" / "terminal.py")]
+        done = run_shell(block.text, self.folder, env, terminal)
         wanted = int(how.removeprefix("exit ") or 0)
         assert done.returncode == wanted, (
             f"{self.path}:{block.line}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         )
         return done.stdout
+
+
+def run_shell(
+    text: str, folder: Path, env: Mapping[str, str], before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run lines to their end; a single command of ours needs neither a shell nor a cold start."""
+    if COMMAND.fullmatch(text) and not before:
+        return forked.as_text(forked.run(shlex.split(text)[1:], cwd=folder, env=env, module="hookline.__main__"))
+    argv = [*before, "bash", "-e", "-o", "pipefail", "-c", text]
+    return subprocess.run(
+        argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def slug(heading: str) -> str:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.gates import arena, gates
 from tests.cli.place import Place
+
+__all__ = ["arena", "gates", "place"]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from hookline.cli.commands.guard import _GUARDS, _arguments
 from hookline.events import Event, PermissionRequest, PreToolUse
 from hookline.replies import Decision
 from tests.environ import clean_environ
-from tests.pages import ROOT
+from tests.pages import ROOT, run_shell
 
 EXAMPLE = re.compile(r'^ *(?:"command": "(hookline [a-z].*?)"(?:$|  )|(hookline [a-z].*?)(?:$|  ))', re.MULTILINE)
 USAGE = re.compile(r"\[FLAGS\]|\b(?:COMMAND|PROMPT)\b")
@@ -237,10 +237,7 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, line: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = clean_environ(project, PATH=path, NO_COLOR="1", LANG="C.UTF-8")
-    argv = ["bash", "-c", line]
-    return subprocess.run(
-        argv, cwd=project, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    return run_shell(line, project, env)
 
 
 def test_the_examples_run_and_end_as_they_should(project: Path) -> None:
