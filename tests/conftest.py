@@ -11,7 +11,7 @@ import signal
 import socketserver
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Leave the thousands of tests to no garbage collection: they stay, and each round would look at all of them."""
     gc.disable()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hookline.sandbox import exec_policy
 from tests.sandbox import arena, calls_table, commands_table, ordinary_table, paths_table, processes_table, tables
 
 pytestmark = tables.REAL_BASH
@@ -42,3 +43,11 @@ def test_every_kind_of_place_is_among_them() -> None:
 def test_ordinary_lines_end_confined_as_they_do_bare() -> None:
     """The same exit code, line by line."""
     tables.end_alike("ordinary", ordinary_table.lines()[::EVERY], ordinary_table.SETUP, by=arena.HOOKLINE)
+
+
+def test_a_line_may_start_more_programs_than_the_supervisor_notes() -> None:
+    """Each is judged, and none is lost."""
+    line = f"for i in {{1..{exec_policy._MOST_NOTED + 1}}}; do /bin/true; done; echo $?"
+    [result] = arena.tried([{"line": line, "seconds": 240, "prefix": arena.confined(block=["rm *"])}])
+
+    assert result["output"].splitlines()[0] == "0"

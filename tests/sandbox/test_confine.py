@@ -99,8 +99,8 @@ def test_what_would_fail_anyway_fails_as_it_always_does() -> None:
 
 
 def test_a_line_may_start_thousands_of_programs() -> None:
-    """Each is judged, and none is lost."""
-    result = run("for i in {1..10000}; do /bin/true; done; echo $?", seconds=240, block=["rm *"])
+    """Each is judged, and none is lost: more than a table of descriptors holds; `test_cold_lines.py` starts more."""
+    result = run("for i in {1..2000}; do /bin/true; done; echo $?", seconds=240, block=["rm *"])
 
     assert result["output"].splitlines()[0] == "0"
 

@@ -261,9 +261,7 @@ def test_a_hook_file_that_does_not_import_denies(guest: Desk) -> None:
 def test_an_upgraded_hookline_answers_the_next_event(desk: Desk) -> None:
     """A package that is replaced in place: no event is answered by the old one."""
     site = desk.base / "site"
-    shutil.copytree(
-        Path(str(hookline.__file__)).parent, site / "hookline", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(Path(str(hookline.__file__)).parent, site / "hookline")  # with its byte code, which stays valid
     desk.env["PYTHONPATH"] = str(site)
     desk.warm()
     answered = site / "hookline" / "cli" / "commands" / "guard.py"
