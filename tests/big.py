@@ -14,8 +14,8 @@ BIG: dict[str, tuple[str, ...]] = {
     ),
     "the agent frameworks": ("tests/frameworks",),
     "real MCP servers behind the gateway": (
-        "tests/hosts/gateway/test_owasp.py", "tests/hosts/gateway/test_servers.py",
-        "tests/hosts/gateway/test_typescript.py",
+        "tests/hosts/gateway/test_owasp.py", "tests/hosts/gateway/test_page.py",
+        "tests/hosts/gateway/test_servers.py", "tests/hosts/gateway/test_typescript.py",
     ),
     "the console in a browser": (
         "tests/records/console/test_accessibility.py", "tests/records/console/test_browser.py",

@@ -290,7 +290,7 @@ def test_an_answer_that_is_too_long_is_cut_and_means_the_same(host: Host, kind: 
 
 
 @pytest.mark.parametrize(
-    "output", [LONG, {"stdout": LONG, "exit": 0}, ["x"] * 1_000_000], ids=["text", "fields", "parts"]
+    "output", [LONG, {"stdout": LONG, "exit": 0}, ["x"] * MOST_BYTES], ids=["text", "fields", "parts"]
 )
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 def test_an_output_that_is_too_long_is_cut(host: Host, output: Any) -> None:

@@ -39,7 +39,7 @@ class FakeCli:
     """A transport whose far end is scripted: `info` answers `initialize`, the n-th prompt gets the n-th of `turns`."""
 
     def __init__(self, info: dict[str, Any] | Failure | None = None, turns: list[Any] | None = None) -> None:
-        self.cli = Connection("cli", also=["mcp_status"])
+        self.cli = Connection("cli", also=["mcp_status", "end_session"])
         self.info = TODAY if info is None else info
         self.turns = turns or []
         self.heard: list[Received] = []
