@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.big import BIG, is_big
+from tests.big import BIG, SLOWEST, is_big
 
 # A busy machine is not a failure: no example has a deadline.
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -101,12 +101,14 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Workers take the slowest files of the last run first: a slow file taken last runs alone.
 
-    Of files that were never run, those with few tests are the slow ones.
+    A file that is new may be slow; of such files, those with few tests are the slow ones.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         size = Counter(item.path for item in items)
-        known = _seconds(config)
-        items.sort(key=lambda item: (-known.get(item.nodeid.partition("::")[0], math.inf), size[item.path]))
+        known, new = _seconds(config), math.inf
+        if not known:
+            known, new = {file: float(rank) for rank, file in enumerate(reversed(SLOWEST), 1)}, 0.0
+        items.sort(key=lambda item: (-known.get(item.nodeid.partition("::")[0], new), size[item.path]))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
