@@ -32,8 +32,8 @@ EVENT = json.dumps(
 ).encode()  # fmt: skip
 UNIT = "× python -c pass"
 AT_ONCE = 20
-CALLS = 31
-"""Of each kind, inside the Claude CLI."""
+SESSIONS, CALLS = 4, 31
+"""Of the Claude CLI, and of each kind inside one; a single session lets chance say a quarter more or less."""
 
 
 def rows() -> Iterator[Row]:
@@ -154,7 +154,7 @@ def confined_in_claude() -> Measured:
 
 @cache
 def in_the_claude_cli() -> Times:
-    """One session of Bash calls with a scripted model, kinds of hooks in random turns: how long each kind takes.
+    """Sessions of Bash calls with a scripted model, kinds of hooks in random turns: how long each kind takes.
 
     `starter` is the starter's guard without its confinement, which is a cost of the line and not of the hook.
     """
@@ -177,9 +177,10 @@ def in_the_claude_cli() -> Times:
     if unconfined == first["command"]:
         raise Unavailable("the starter confines nothing")
     group = {"matcher": "Bash", "hooks": [hook for hooks in kinds.values() for hook in hooks]}
-    turns = shuffled(list(kinds), CALLS, random.Random(14))
+    settings, chance = {"hooks": {"PreToolUse": [group]}}, random.Random(14)
     with service() as env:
-        return session(str(cli), {"hooks": {"PreToolUse": [group]}}, env, turns)
+        each = [session(str(cli), settings, env, shuffled(list(kinds), CALLS, chance)) for _ in range(SESSIONS)]
+    return Times({kind: [seconds for times in each for seconds in times.rounds[kind]] for kind in kinds})
 
 
 def session(cli: str, settings: dict[str, Any], env: dict[str, str], turns: list[str]) -> Times:

@@ -131,9 +131,8 @@ def private(path: str, flags: int) -> int:
 def state_folder(env: Mapping[str, str] | None = None) -> Path:
     """Where Hookline keeps what outlives a run for this user; `XDG_STATE_HOME` moves it."""
     env = os.environ if env is None else env
-    base = env.get("XDG_STATE_HOME")
-    home = Path(env.get("HOME") or Path.home())
-    return (Path(base) if base and Path(base).is_absolute() else home / ".local" / "state") / "hookline"
+    base = Path(env.get("XDG_STATE_HOME", ""))
+    return (base if base.is_absolute() else Path(env.get("HOME") or Path.home(), ".local/state")) / "hookline"
 
 
 def default_log() -> Path:
@@ -143,7 +142,7 @@ def default_log() -> Path:
 
 def in_fleet() -> bool:
     """Whether this machine belongs to a fleet: one look at one file."""
-    return (state_folder() / "fleet" / "machine.json").exists()
+    return (state_folder() / "fleet/machine.json").exists()
 
 
 def other_names(path: str) -> bool:

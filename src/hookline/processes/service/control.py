@@ -51,11 +51,9 @@ def stop() -> bool:
 
 
 def _request_stop() -> bool:
-    try:
-        _request(b"stop", to_the_end=True)
-    except NotRunning:
-        return False
-    return True
+    with contextlib.suppress(NotRunning):
+        return bool(_request(b"stop", to_the_end=True))
+    return False
 
 
 def _clean() -> bool:
