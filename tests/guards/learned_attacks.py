@@ -92,6 +92,8 @@ _PLAIN = (
     "cd src && go test ./...", "cd lib && go vet ./...", "cp -r src out/copy", "sed -i '' 's/a b/c/' src/a.py",
     "sqlite3 .data/a.db 'select 1; select 2'", "for f in src lib; do [ -f $f/a ] && cat $f/a; done",
     "grep -n 'a()' src/a.py; npm test", "touch lib/new.py src/new.py",
+    "lsof -ti:3100 | xargs kill -9", "kill $(lsof -ti :3100)", "echo x | ./tool sync", "cat a.txt | ./tool sync",
+    "git add src/a.py && git commit -m \"$(cat <<'EOF'\nfix: a() | (b)\nEOF\n)\"",
     "hookline check", "crontab -l", "systemctl status x", "brew list", "apt list", "which node", "node --version",
 )  # fmt: skip
 EVERYDAY: list[str] = [*(line.format(file) for line, file in product(_ON_FILES, _FILES)), *_PLAIN]

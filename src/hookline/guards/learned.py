@@ -64,12 +64,10 @@ class CommandRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             return False
         head = words.head_of(part)
         run = run_of(head, bases, folders)
-        if (
-            not run
-            or self.run not in (run, f"{run.rpartition('/')[0]}/", words.family_of(run))
-            or not words.is_spelt_out(part)
-            or ((part.name in ("cp", "mv") or part.words[:2] == ("git", "mv")) and words.makes_code(part))
-        ):
+        renames = part.name in ("cp", "mv") or part.words[:2] == ("git", "mv")
+        if not run or self.run not in (run, f"{run.rpartition('/')[0]}/", words.family_of(run)):
+            return False
+        if not words.is_spelt_out(part) or (renames and words.makes_code(part)):
             return False
         given = list(words.positions(part, len(head), self.options))
         files = all(word.is_path or word.is_script or word.text[:1] in ("", "-") for word in given)
@@ -183,9 +181,10 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
             if rule is None or not (rule.exact or may_write):
                 return []
             used.append(rule)
-        if any(rule.run == "sed -i" and not rule.exact for rule in used) and not all(map(_runs_nothing, used)):
+        runs_nothing = [words.takes_only_files(rule.run) or rule.run.startswith("git ") for rule in used]
+        if any(rule.run == "sed -i" and not rule.exact for rule in used) and not all(runs_nothing):
             return []  # what a line edits it does not also run
-        if any(code_of(part) is not None for part, _ in parts) and any(map(_runs_nothing, used)):
+        if any(code_of(part) is not None for part, _ in parts) and any(runs_nothing):
             return []  # nor import
         git = any(runs_git_helper(part.words, bases, folders.cwd) for part, bases in parts if part.name == "git")
         return [] if git or not parts else used or [self]
@@ -205,15 +204,10 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
         if part.name != "git" or not bases:
             return False
         places = [absolute(join(folders.cwd, base), folders.cwd, folders.home) for base in bases]
-        return all(
-            any(rule.run.startswith("git ") and rule.runs_in(place, folders) for rule in self.commands)
-            and commands.reads(part, [""], folders._replace(cwd=place, dirs=(*folders.dirs, place)), writing=True)
-            for place in places
-        )
-
-
-def _runs_nothing(rule: CommandRule) -> bool:
-    return words.takes_only_files(rule.run) or rule.run.startswith("git ")
+        known = [rule for rule in self.commands if rule.run.startswith("git ")]
+        there = [folders._replace(cwd=place, dirs=(*folders.dirs, place)) for place in places]
+        runs = all(any(rule.runs_in(place, folders) for rule in known) for place in places)
+        return runs and all(commands.reads(part, [""], place, writing=True) for place in there)
 
 
 def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
@@ -228,9 +222,8 @@ def shows(part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) ->
         inside = bool(bases) and all(folders.hold(part.words[2], base) for base in bases)
         return inside and part.stdin is None and _is_fed_inside(part, bases, folders)
     flags = words.SHOWING.get(part.name)
-    if flags is None or part.words[0] != part.name or part.unknown or part.assignments or part.stdin is not None:
-        return False
-    if any(each.op == "<" for each in part.redirects):
+    is_fed = part.stdin is not None or any(each.op == "<" for each in part.redirects)
+    if flags is None or part.words[0] != part.name or part.unknown or part.assignments or is_fed:
         return False
     given = [word for word in part.words[1:] if not flags.fullmatch(word)]
     at = int(part.name == "sqlite3")  # which is given the file first

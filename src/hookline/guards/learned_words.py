@@ -36,10 +36,7 @@ DATA = frozenset({".txt", ".log", ".md", ".json", ".jsonl", ".csv", ".tsv", ".ou
 KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
 """An address on this machine: what is said to it goes nowhere else."""
-_TEXTS = {"git commit": ("-m", "--message", "-am"), "git tag": ("-m",), "git stash": ("-m",), "gh pr": ("--title",),
-          "gh issue": ("--title",), "curl": ("-d", "--data", "--data-raw", "--json"),
-          "aws SHOWS": ("--query",), "pytest": ("-k",), "python -m pytest": ("-k",), "python3 -m pytest": ("-k",),
-          "uv run pytest": ("-k",)}  # fmt: skip
+_TEXTS = {line.partition(" <- ")[0]: tuple(line.partition(" <- ")[2].split()) for line in _LINES if " <- " in line}
 """Options whose value is prose, whatever it says."""
 _HERE_DOCUMENT = re.compile(r"\$\(cat <<-?[ ]?(['\"])(\w+)\1\n.*\n\s*\2\s*\)", re.DOTALL)
 _EXPANDS = re.compile(r"[$`…]|<\(|>\(")
@@ -58,7 +55,7 @@ SHOWS = "SHOWS"
 """Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
-_GROUPED = re.compile(r"\|&?\s*(?:[({!]|(?:while|until|if|for|case|select|time)\b)|\w\s*\(\s*\)|\bfunction\s")
+_GROUPED = _PATTERNS["GROUPED"]
 _UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|(){}<>])#")  # with these, a quote may not be where it seems to be
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _CARRIES = frozenset({"cat", "head", "tail", "grep", "ls", "sort", "uniq", "wc", "cut", "curl"})
@@ -157,6 +154,9 @@ def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     """The commands, each with what is piped into it as one more redirection."""
     parts: list[SimpleCommand] = []
     feeds: list[str] = []
+    for text, ends in [(p.stdin, each.target) for p in commands for each in p.redirects if p.stdin and each.op == "<<"]:
+        body = rf"<<[ ]?'{re.escape(ends)}'([^\n|]*)\n{re.escape(text or '')}\n{re.escape(ends)}(?=\n|$)"
+        line = re.sub(body, r"\1", line, count=1)  # one for each: a text that looks like it may be what runs
     grouped = _GROUPED.search(line if _UNPLAIN.search(line) else _QUOTED.sub("x", line)) is not None
     for part in commands:
         if part.after in ("|", "|&"):
@@ -164,11 +164,22 @@ def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
         elif not grouped:
             feeds = []
         fed = Redirect("|", " ".join(feeds), known=False)
-        parts.append(msgspec.structs.replace(part, redirects=(*part.redirects, fed)) if feeds else part)
+        parts.append(_ending(msgspec.structs.replace(part, redirects=(*part.redirects, fed)) if feeds else part))
         carries = part.name in _CARRIES and part.stdin is None
         text = "" if part.stdin is None else " <<"
         feeds += [] if part.wraps else [part.name if carries else f"{whole(part)}{text}"]
     return parts
+
+
+def _ending(part: SimpleCommand) -> SimpleCommand:
+    """`lsof -ti:3000 | xargs kill` and `kill $(lsof -ti:3000)` as `kill :3000`, whichever signal it is."""
+    fed = [f"$({each.target})" for each in part.redirects if each.op == "|" and part.via[-1:] == ("xargs",)]
+    port = _PATTERNS["ON_PORT"].fullmatch((fed or part.words or [""])[-1])
+    is_kill = part.words[:1] == ("kill",) and {*part.words[1:-1]} <= {"-9", "-15", "-KILL", "-TERM"}
+    if port is None or not is_kill or part.loops or part.unknown != (len(part.words) - 1,):
+        return part
+    redirects = tuple(each for each in part.redirects if each.op != "|")
+    return msgspec.structs.replace(part, words=("kill", f":{port[1]}"), unknown=(), redirects=redirects)
 
 
 def _turns(line: str, commands: Sequence[SimpleCommand]) -> dict[str, list[str]]:

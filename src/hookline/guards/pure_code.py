@@ -91,7 +91,6 @@ def _path_read(call: ast.Call) -> str | None:
 
 def is_replaced(folder: str) -> bool:
     """Whether Python would import a file of this folder instead of a module of its own."""
-    here = Path(folder)
-    packages = [file.parent for file in here.glob("*/__init__.*")]
-    names = {file.name.partition(".")[0] for file in (*here.glob("*.py*"), *here.glob("*.so"), *packages)}
-    return not names.isdisjoint(sys.stdlib_module_names | _MODULES.keys())
+    packages = [file.parent for file in Path(folder).glob("*/__init__.*")]
+    files = (*Path(folder).glob("*.py*"), *Path(folder).glob("*.so"), *packages)
+    return any(file.name.partition(".")[0] in sys.stdlib_module_names | _MODULES.keys() for file in files)

@@ -168,9 +168,8 @@ def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> l
     known = [path for path in small if not grammar.SECRET_NAME.search(path)]
     for folder in sorted([*(folder for folder, paths in seen.items() if len(paths) >= least), *known], key=len):
         is_secret = any(inside(folder, place) or inside(place, folder) for place in secrets)
-        is_kept = any(
-            inside(folder, other) and (other[-1] != "/" or folder.count("/") == other.count("/")) for other in kept
-        )
+        above = [other for other in kept if inside(folder, other)]
+        is_kept = any(other[-1] != "/" or folder.count("/") == other.count("/") for other in above)
         if not is_secret and not is_kept:
             kept.append(folder)
     return kept
@@ -349,13 +348,10 @@ def _inside(word: str, bases: Sequence[str], folders: WorkingFolders) -> bool:
     )
 
 
-def _flags(part: SimpleCommand, start: int) -> Iterator[str]:
+def _flags(part: SimpleCommand, start: int) -> list[str]:
     """Options that take no value: another option follows, or nothing."""
-    words = [*part.words[start:], "-"]
-    yield from (
-        word for word, after in pairwise(words)
-        if word.startswith("-") and len(word) > 1 and "=" not in word and after.startswith("-")
-    )  # fmt: skip
+    last = [word for word, after in pairwise([*part.words[start:], "-"]) if after.startswith("-")]
+    return [word for word in last if word.startswith("-") and len(word) > 1 and "=" not in word]
 
 
 def _top(path: str, folders: WorkingFolders) -> str:
