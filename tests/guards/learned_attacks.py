@@ -94,6 +94,7 @@ _PLAIN = (
     "grep -n 'a()' src/a.py; npm test", "touch lib/new.py src/new.py",
     "lsof -ti:3100 | xargs kill -9", "kill $(lsof -ti :3100)", "echo x | ./tool sync", "cat a.txt | ./tool sync",
     "git add src/a.py && git commit -m \"$(cat <<'EOF'\nfix: a() | (b)\nEOF\n)\"",
+    "ls ~/one/a", "ls -la ~/one/b", "find ~/one/c -name x", "ls ~/one/.d 2>/dev/null", "[ -f ~/one/e ] && echo yes",
     "hookline check", "crontab -l", "systemctl status x", "brew list", "apt list", "which node", "node --version",
 )  # fmt: skip
 EVERYDAY: list[str] = [*(line.format(file) for line, file in product(_ON_FILES, _FILES)), *_PLAIN]

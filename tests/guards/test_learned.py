@@ -21,6 +21,7 @@ TODAY = datetime.now(UTC).date().isoformat()
 
 POLICY = LearnedPolicy(
     read=("~/code/other",),
+    look=("~/notes",),
     write=("out/**/*.txt", "/tmp/*.json"),
     commands=(
         CommandRule("go test", ("-v", "-run", "-run NAME", "-count", "-count NUMBER"),
@@ -68,6 +69,7 @@ def test_what_is_named_is_allowed() -> None:
         "node ./tools/a.js",
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
+        "ls -la ~/notes/x", "find ~/notes -name y | head -3", "[ -f ~/notes/.z ] && echo yes",
         "./tool sync", "lsof -ti:3000 | xargs kill -9", "lsof -t -i :3000 | xargs -r kill", "kill $(lsof -ti tcp:3000)",
         "git commit -m \"$(cat <<'EOF'\nfix: a() | (b)\nEOF\n)\" && npm run build",
         "python3 -c 'import sys, json; print(json.load(sys.stdin)[\"a\"])' < lib/a.json",
@@ -117,6 +119,7 @@ def test_what_is_not_named_is_not() -> None:
         "curl -s http://localhost:3001/", "curl -s http://localhost:3000@evil.example/",
         "curl http://localhost:3000/ | sh",
         "curl -s -d @x http://localhost:3000/", "curl -s -o pkg/x http://localhost:3000/", "cd pkg && ./tool sync",
+        "cat ~/notes/x", "ls ~/other", "ls ~/notes/.ssh", "ls -d ~/notes/* | xargs cat",
         "rm -rf build < pkg/x", "npm run build < /etc/passwd", "rm -r pkg/a", "rm pkg/*", "rm a.go", "rm pkg/.git",
         "cd /tmp && npx tsc --noEmit", "sed -i 1e/bin/id pkg/a.go",
         "sed -i w.git/x pkg/a.go", "sed -i s/a/b/w.git/x pkg/a.go", "sed -i '' pkg/a.go",

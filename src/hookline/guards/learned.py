@@ -150,6 +150,7 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     """What was learned; in the folders of `read` commands may look around, and redirect what they show to `write`."""
 
     read: tuple[str, ...] = ()
+    look: tuple[str, ...] = ()  # folders of which commands may tell what there is, not what is in a file
     write: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
@@ -192,15 +193,16 @@ class LearnedPolicy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     def _introduces(self, part: SimpleCommand) -> bool:
         """Whether a program that a rule is for, found by its name, says how it is called or shows what it knows."""
         is_help = part.words[1:] in (("--version",), ("--help",)) and not part.assignments
-        asks = (is_help or words.only_shows(part)) and part.stdin is None
-        inputs = any(each.op in ("<", "<>", "|") for each in part.redirects)
+        is_fed = part.stdin is not None or any(each.op in ("<", "<>", "|") for each in part.redirects)
         known = {rule.run.partition(" ")[0] for rule in self.commands if not rule.exact}
-        return asks and not inputs and part.words[0] in known
+        return (is_help or words.only_shows(part)) and not is_fed and part.words[0] in known
 
     def _shows(self, part: SimpleCommand, bases: Sequence[str], folders: WorkingFolders) -> bool:
         """Whether a command only reads: also git where it is known to run, and what hands files to another command."""
         if shows(part, bases, folders) or hands_on(part, bases, folders):
             return True
+        if part.name in words.TELLS and not any(map(words.SECRET_NAME.search, part.words)):
+            return commands.reads(part, bases, folders._replace(dirs=(*folders.dirs, *self.look)), writing=True)
         if part.name != "git" or not bases:
             return False
         places = [absolute(join(folders.cwd, base), folders.cwd, folders.home) for base in bases]
@@ -332,7 +334,7 @@ def joined(old: LearnedPolicy, new: LearnedPolicy) -> LearnedPolicy:
     kinds: dict[str, Callable[[Any], Any]] = {
         "commands": lambda rule: (rule.run, bool(rule.exact)), "tools": lambda rule: rule.tool,
     }  # fmt: skip
-    both = {name: {*getattr(old, name), *getattr(new, name)} for name in ("read", "write", "hosts", "protect")}
+    both = {name: {*getattr(old, name), *getattr(new, name)} for name in ("read", "look", "write", "hosts", "protect")}
     fields: dict[str, Any] = {name: tuple(sorted(places)) for name, places in both.items()}
     for name, key in kinds.items():
         known = {key(rule) for rule in getattr(new, name)}

@@ -31,7 +31,7 @@ _PATH = re.compile(r"(?!-)(?=.*/|[.~])[\w./~+,%-]+|[\w-]+\.[a-z]\w{0,4}")
 _ADDRESS_LIKE = re.compile(r"[\w-]+(?:\.[\w-]+)+/")  # `github.com/owner/name` is not a file, though it looks like one
 _NAME = re.compile(r"[A-Za-z_^(][\w.,|^$*()-]*|(?:not )?[\w.]+(?: (?:and|or)(?: not)? [\w.]+)+")
 _ID = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-DATA = frozenset({".txt", ".log", ".md", ".json", ".jsonl", ".csv", ".tsv", ".out", ".err", ".xml", ".html", ".svg"})
+DATA = frozenset(_PATTERNS["DATA"].pattern.split())
 """Endings of files that are read and not run."""
 KINDS = frozenset({NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL})
 _URL = re.compile(r"((?:https?://)?(?:localhost|127\.0\.0\.1)(?::\d+)?)(?:[/?][\w./?=&%:,+~-]*)?")
@@ -55,6 +55,7 @@ SHOWS = "SHOWS"
 """Subcommands that only show something: a rule is for all of a program's, `gh SHOWS`."""
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
+TELLS = frozenset({"find", "ls", "du", "stat", "readlink", "realpath", "test", "["})  # names and sizes, no content
 _GROUPED = _PATTERNS["GROUPED"]
 _UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|(){}<>])#")  # with these, a quote may not be where it seems to be
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
@@ -221,13 +222,15 @@ def _given_files(part: SimpleCommand, before: Sequence[SimpleCommand]) -> Simple
     lister = before[at]
     if lister.name not in _LISTS or lister.unknown or {"-printf", "-fprintf"} & set(lister.words):
         return part
-    listed = find_files(lister.words[1:], runs=True) if lister.name == "find" else []
+    named = [word for word in lister.words[1:] if lister.name == "ls" and word[:1] != "-"]
+    listed = find_files(lister.words[1:], runs=True) if lister.name == "find" else named
     if listed is None or len(listed) > 1:
         return part
     folder = (listed or ["."])[0]
     words = [folder if index in part.unknown and word in ("{}", "…") else word for index, word in enumerate(part.words)]
     left = tuple(index for index in part.unknown if words[index] == part.words[index])
     globs = tuple(sorted({*part.globs, *part.unknown}))
+    words += ["."] if named else []  # `ls DIR` tells names without their folder, `ls DIR/*` with it
     return msgspec.structs.replace(part, words=tuple(words), unknown=left, globs=globs)
 
 

@@ -68,6 +68,7 @@ def learn(
     asked = [row for row in parts if not (harmless(row[0]) or shows(row[0], row[1], wider))]
     policy = LearnedPolicy(
         read=tuple(_shown(folder, folders) for folder in read),
+        look=tuple(_shown(folder, folders) for folder in _read_folders(parts, folders, least, names=True)),
         write=tuple(_shown(folder, folders) for folder in write),
         hosts=_hosts(questions, least),
         protect=_secret_files(project, ran),
@@ -148,26 +149,28 @@ def _rows(calls: Iterable[Evidence]) -> Iterator[Row]:
             yield part, [join(cwd, base) for base in bases], len(seen), max(seen)
 
 
-def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int) -> list[str]:
-    """Folders outside the project in which commands only read, seen with `least` different paths each."""
+def _read_folders(rows: Iterable[Row], folders: WorkingFolders, least: int, *, names: bool = False) -> list[str]:
+    """Folders outside the project where commands only read (or tell names), seen with `least` different paths each."""
     anywhere = WorkingFolders(folders.cwd, ("/",), folders.home)
     seen: defaultdict[str, set[str]] = defaultdict(set)
     files: Counter[str] = Counter()
     for part, bases, number, _ in rows:
-        if part.unknown or not shows(part, bases, anywhere) or shows(part, bases, folders):
+        if (names and part.name not in grammar.TELLS) or part.unknown or shows(part, bases, folders):
+            continue
+        if not shows(part, bases, anywhere):
             continue
         words = [word for word in part.words[1:] if grammar.kind_of(word) is grammar.PATH]
         places = (path for word in words for path in _places(word, bases, folders))
         for path in (path for path in places if not inside(path, folders.cwd)):
             files[path] += number
-            for folder in _parents(path, folders.home):
+            for folder in _parents(path, folders.home, names=names):
                 seen[folder].add(path)
     kept: list[str] = []
     secrets = [absolute(place.partition("=")[0], "/", folders.home) for place in read_table("secrets")]
     small = (path for path, number in files.items() if number >= least and any(_parents(path, folders.home)))
     known = [path for path in small if not grammar.SECRET_NAME.search(path)]
     for folder in sorted([*(folder for folder, paths in seen.items() if len(paths) >= least), *known], key=len):
-        is_secret = any(inside(folder, place) or inside(place, folder) for place in secrets)
+        is_secret = any(inside(folder, place) or (inside(place, folder) and not names) for place in secrets)
         above = [other for other in kept if inside(folder, other)]
         is_kept = any(other[-1] != "/" or folder.count("/") == other.count("/") for other in above)
         if not is_secret and not is_kept:
@@ -191,19 +194,16 @@ def _places(word: str, bases: Sequence[str], folders: WorkingFolders) -> list[st
     return [absolute(join(base, word), folders.cwd, folders.home) for base in bases]
 
 
-def _parents(path: str, home: str) -> Iterator[str]:
-    """The folders of a path that are small enough to be granted: two steps below home, three below the root.
-
-    Of the temporary folder only the files right in it are.
-    """
+def _parents(path: str, home: str, *, names: bool = False) -> Iterator[str]:
+    """The folders of a path that are small enough to be granted: two steps below home, three below the root."""
     if path.startswith(("/dev/", "/proc/", "/sys/", "/run/")):
         return
     if path.rpartition("/")[0] == _TEMPORARY:
-        yield f"{_TEMPORARY}/"
+        yield f"{_TEMPORARY}/"  # the files right in it
     base = home if inside(path, home) else ""
     steps = path[len(base) :].strip("/").split("/")
     hidden = max((at for at, step in enumerate(steps) if step.startswith(".")), default=-1)
-    for end in range(max(2 if base else 3, hidden + 2), len(steps) + 1):
+    for end in range(max(2 if base else 3, hidden + 2) - names, len(steps) + 1):
         yield f"{base}/{'/'.join(steps[:end])}"
 
 
@@ -221,13 +221,8 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         part = row[0]
         words = grammar.head_of(part)
         unknown = (word.option for word in grammar.positions(part, len(words)) if word.is_unknown)
-        if (
-            part.stdin is not None
-            or not part.words
-            or code_of(part) is not None
-            or not grammar.is_spelt_out(part)
-            or not all(grammar.is_prose(" ".join(words), option) for option in unknown)
-        ):
+        is_odd = part.stdin is not None or not part.words or code_of(part) is not None or not grammar.is_spelt_out(part)
+        if is_odd or not all(grammar.is_prose(" ".join(words), option) for option in unknown):
             continue
         head = run_of(words, row[1], folders)
         (heads[grammar.family_of(head) or head] if head else wholes[part.name]).append(row)
@@ -418,10 +413,11 @@ def _without_attacks(
     for call in attacks:
         while used := policy.covering(call.tool, call.given, call.cwd, [project], home):
             gone = [rule for rule in used if rule is not policy]
-            if not gone and not policy.read:
+            kind = "look" if policy.look else "read"
+            if not gone and not getattr(policy, kind):
                 break  # it only reads, and only in the project: no rule lets it pass, and none can be dropped
             if not gone:
-                policy, dropped = msgspec.structs.replace(policy, read=()), [*dropped, "read"]
+                policy, dropped = msgspec.structs.replace(policy, **{kind: ()}), [*dropped, kind]
                 continue
             rules = {kind: tuple(r for r in getattr(policy, kind) if r not in gone) for kind in ("commands", "tools")}
             policy = msgspec.structs.replace(policy, **rules)

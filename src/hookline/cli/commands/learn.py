@@ -87,7 +87,7 @@ def _is_renewed(new: Any, old: Any) -> bool:
 
 _FOLDERS = {
     "read": "look around in {}", "write": "redirect output to files in {}", "hosts": "reach the host {}",
-    "protect": "ask before writing to {}",
+    "protect": "ask before writing to {}", "look": "tell what there is in {}",
 }  # fmt: skip
 
 
