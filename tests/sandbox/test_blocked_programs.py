@@ -24,6 +24,8 @@ SETUP = rf"""
 git init -q; git commit -qm first --allow-empty
 git init -q --bare {tables.REMOTE}; git remote add origin {tables.REMOTE}
 printf '#!/bin/sh\ntouch deployed\n' > {BIN}/deploy; chmod +x {BIN}/deploy
+"""
+LARGE = rf"""
 python3 - <<'EOF'
 data = open('/bin/touch', 'rb').read()
 at = data.find(b'\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0')
@@ -32,6 +34,7 @@ open('{BIN}/forbidden', 'wb').write(plain + bytes(40 * 1024 * 1024))
 EOF
 chmod +x {BIN}/forbidden
 """
+"""A program of many megabytes, made for the lines that name it."""
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 ATTACH = """
 import ctypes, os, subprocess
@@ -126,8 +129,9 @@ PASSED = [
 
 def hold(lines: list[str], **policy: Any) -> list[dict[str, Any]]:
     prefix = arena.confined(write=[arena.PROJECT, tables.REMOTE, BIN], block=BLOCK, **policy)
-    job = {"setup": SETUP, "only_files": True, "prefix": prefix}
-    return list(arena.tried({"line": line, **job} for line in lines))
+    job = {"only_files": True, "prefix": prefix}
+    setups = (SETUP + LARGE if "forbidden" in line else SETUP for line in lines)
+    return list(arena.tried({"line": line, "setup": setup, **job} for line, setup in zip(lines, setups, strict=True)))
 
 
 def test_a_program_that_a_pattern_names_does_not_start_in_disguise() -> None:
