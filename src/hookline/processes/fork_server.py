@@ -231,10 +231,11 @@ class Stamps:
 
 def stamp(path: str) -> Stamp:
     """What a change of the file changes: device, inode, size and both times; None if there is no such file."""
-    with contextlib.suppress(OSError):
+    try:  # without `suppress`, as every event waits for some hundred of these
         found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return None
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def recent(found: Stamp, moment: float) -> bool:

@@ -335,8 +335,8 @@ def declared(thing: object) -> list[Hook]:
 
 def is_group(thing: object) -> bool:
     """Whether it is hooks with a matcher in common: a `HookMatcher` of the SDK, or a mapping with the same keys."""
-    keys = thing if isinstance(thing, Mapping) else dir(thing)
-    return not isinstance(thing, type) and "matcher" in keys and "hooks" in keys
+    plain = not isinstance(thing, (type, Hook))
+    return plain and {"matcher", "hooks"}.issubset(thing if isinstance(thing, Mapping) else dir(thing))
 
 
 def hooks_of_event(events: tuple[Any, ...], entry: Any, **options: Any) -> list[Hook]:

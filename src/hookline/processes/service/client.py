@@ -94,7 +94,7 @@ def _read(how: str) -> tuple[list[bytes], bool]:
     chunks: list[bytes] = []
     due = time.monotonic() + END_LIMIT if how == PROMPT else None
     while due is None or _readable(due - time.monotonic()):
-        chunk = os.read(0, 1 << 20)
+        chunk = os.read(0, 1 << 16)
         if not chunk:
             return chunks, True
         chunks.append(chunk)

@@ -243,11 +243,10 @@ def has_left(connection: _socket.socket) -> bool:
 
 
 def _has_children() -> bool:
-    try:
+    with contextlib.suppress(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _forget() -> None:
