@@ -70,6 +70,7 @@ def test_what_is_named_is_allowed() -> None:
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
         "ls -la ~/notes/x", "find ~/notes -name y | head -3", "[ -f ~/notes/.z ] && echo yes",
+        "cat lib/a.json | python3 -m json.tool", "python -m json.tool lib/a.json", "python3 -m py_compile lib/a.py pkg/b",
         "./tool sync", "lsof -ti:3000 | xargs kill -9", "lsof -t -i :3000 | xargs -r kill", "kill $(lsof -ti tcp:3000)",
         "git commit -m \"$(cat <<'EOF'\nfix: a() | (b)\nEOF\n)\" && npm run build",
         "python3 -c 'import sys, json; print(json.load(sys.stdin)[\"a\"])' < lib/a.json",

@@ -23,7 +23,6 @@ _NAMED = [line.partition(" := ") for line in _LINES if " := " in line]
 _PATTERNS = {name: re.compile("".join(text for other, _, text in _NAMED if other == name)) for name, _, _ in _NAMED}
 SECRET_NAME, _STEERS, _FAMILIES = _PATTERNS["SECRET_NAME"], _PATTERNS["STEERS"], _PATTERNS["FAMILIES"]
 _FETCHES, _GIVES_CODE, _NO_MATTER = _PATTERNS["FETCHES"], _PATTERNS["GIVES_CODE"], _PATTERNS["NO_MATTER"]
-_SED = _PATTERNS["SED"]
 _GETS, _AWK_ACTS, _SQL_SHOWS, _SQL_ACTS = (_PATTERNS[name] for name in ("GETS", "AWK_ACTS", "SQL_SHOWS", "SQL_ACTS"))
 NUMBER, NAME, PATH, SCRIPT, TEXT, ID, URL = "NUMBER", "NAME", "PATH", "SCRIPT", "TEXT", "ID", "URL"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?[a-zA-Z%]{0,2}")
@@ -45,7 +44,7 @@ _PLAIN = re.compile(r"[\w./~:@+,-]+")
 _RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
 # Programs that show what a script picks, and which scripts do nothing but show.
 SCRIPTS = {
-    "sed": lambda text: all(_SED.fullmatch(one.strip()) for one in re.split(r"[;\n]+", text.strip())),
+    "sed": lambda text: all(_PATTERNS["SED"].fullmatch(one.strip()) for one in re.split(r"[;\n]+", text.strip())),
     "awk": lambda text: not _AWK_ACTS.search(text.replace("||", "")),
     "sqlite3": lambda text: bool(_SQL_SHOWS.fullmatch(text)) and not _SQL_ACTS.search(text),
 }
@@ -56,7 +55,6 @@ SHOWS = "SHOWS"
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s+([^;\n$`'\"\\]+?)\s*(?:;|\n)\s*do\b")
 _LISTS = frozenset({"find", "ls", "fd"})
 TELLS = frozenset({"find", "ls", "du", "stat", "readlink", "realpath", "test", "["})  # names and sizes, no content
-_GROUPED = _PATTERNS["GROUPED"]
 _UNPLAIN = re.compile(r"`|\$[({']|<<|(?:^|[\s;&|(){}<>])#")  # with these, a quote may not be where it seems to be
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _CARRIES = frozenset({"cat", "head", "tail", "grep", "ls", "sort", "uniq", "wc", "cut", "curl"})
@@ -158,7 +156,7 @@ def _fed(line: str, commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
     for text, ends in [(p.stdin, each.target) for p in commands for each in p.redirects if p.stdin and each.op == "<<"]:
         body = rf"<<[ ]?'{re.escape(ends)}'([^\n|]*)\n{re.escape(text or '')}\n{re.escape(ends)}(?=\n|$)"
         line = re.sub(body, r"\1", line, count=1)  # one for each: a text that looks like it may be what runs
-    grouped = _GROUPED.search(line if _UNPLAIN.search(line) else _QUOTED.sub("x", line)) is not None
+    grouped = _PATTERNS["GROUPED"].search(line if _UNPLAIN.search(line) else _QUOTED.sub("x", line)) is not None
     for part in commands:
         if part.after in ("|", "|&"):
             feeds = feeds or ["?"]  # a here-document: its command is listed when its text has been read

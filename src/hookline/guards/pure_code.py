@@ -22,12 +22,14 @@ _LOOKS_INSIDE = re.compile(r"\{[^}:!]*[.\[]")  # a field of `str.format` with an
 
 
 def code_of(part: SimpleCommand) -> str | None:
-    """The Python that a command is given in its words, or as a here-document; none if some of it is expanded."""
-    if part.words[:1] != (part.name,) or part.name not in ("python", "python3"):
+    """The Python that a command is given, or stands for in what it reads; none if some of it is expanded."""
+    if part.words[:1] not in (("python",), ("python3",)) or part.unknown or part.globs or part.assignments:
         return None
     words = [word for word in part.words[1:] if word not in ("-u", "-B", "-I", "-E")]
-    if part.unknown or part.globs or part.assignments:
-        return None
+    named = words[2:]  # `json.tool` writes to a second file
+    is_tool = words[:2] == ["-m", "py_compile"] or (words[:2] == ["-m", "json.tool"] and len(named) < 2)
+    if is_tool and part.stdin is None and not any(file[:1] == "-" for file in named):
+        return "import json\n" + "".join(f"open({file!r})\n" for file in named)
     if part.stdin is None:
         return words[1] if len(words) == 2 and words[0] == "-c" else None
     return part.stdin if words in ([], ["-"]) and not any(each.op in ("<", "<>") for each in part.redirects) else None

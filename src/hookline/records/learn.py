@@ -221,7 +221,8 @@ def _command_rules(rows: Iterable[Row], folders: WorkingFolders, least: int) -> 
         part = row[0]
         words = grammar.head_of(part)
         unknown = (word.option for word in grammar.positions(part, len(words)) if word.is_unknown)
-        is_odd = part.stdin is not None or not part.words or code_of(part) is not None or not grammar.is_spelt_out(part)
+        is_code = code_of(part) is not None and part.words[1] != "-m"
+        is_odd = part.stdin is not None or not part.words or is_code or not grammar.is_spelt_out(part)
         if is_odd or not all(grammar.is_prose(" ".join(words), option) for option in unknown):
             continue
         head = run_of(words, row[1], folders)
