@@ -70,7 +70,7 @@ def test_what_is_named_is_allowed() -> None:
         "node tools/a.js --fast", "cd tools && node a.js", "python scripts/one.py", "python scripts/another.py",
         "curl -s http://localhost:3000/any/path?a=1 | jq .", "curl -s -o /dev/null http://localhost:3000/",
         "ls -la ~/notes/x", "find ~/notes -name y | head -3", "[ -f ~/notes/.z ] && echo yes",
-        "cat lib/a.json | python3 -m json.tool", "python -m json.tool lib/a.json", "python3 -m py_compile lib/a.py pkg/b",
+        "cat lib/a.json | python3 -m json.tool", "python -m json.tool lib/a.json", "python3 -m py_compile lib/a.py b",
         "./tool sync", "lsof -ti:3000 | xargs kill -9", "lsof -t -i :3000 | xargs -r kill", "kill $(lsof -ti tcp:3000)",
         "git commit -m \"$(cat <<'EOF'\nfix: a() | (b)\nEOF\n)\" && npm run build",
         "python3 -c 'import sys, json; print(json.load(sys.stdin)[\"a\"])' < lib/a.json",
@@ -158,7 +158,7 @@ def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
         assert bool(found) is expected, line
 
 
-@pytest.mark.parametrize("name", ["json.py", "enum.pyc", "re.so", "yaml/__init__.py"])
+@pytest.mark.parametrize("name", ["json.py", "enum.pyc", "re.so", "yaml/__init__.py", "_colorize.py"])
 def test_code_that_would_import_a_file_of_the_folder_is_asked_about(tmp_path: Path, name: str) -> None:
     """Python looks there first: what an agent wrote would run."""
     line, project = "cat a.json | python3 -c 'import json, sys; print(json.load(sys.stdin))'", str(tmp_path)

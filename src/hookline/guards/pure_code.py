@@ -32,7 +32,8 @@ def code_of(part: SimpleCommand) -> str | None:
         return "import json\n" + "".join(f"open({file!r})\n" for file in named)
     if part.stdin is None:
         return words[1] if len(words) == 2 and words[0] == "-c" else None
-    return part.stdin if words in ([], ["-"]) and not any(each.op in ("<", "<>") for each in part.redirects) else None
+    inputs = [each.fd for each in part.redirects if each.op[:1] == "<"]
+    return part.stdin if words in ([], ["-"]) and inputs in ([""], ["0"]) else None
 
 
 @lru_cache(256)
@@ -95,4 +96,5 @@ def is_replaced(folder: str) -> bool:
     """Whether Python would import a file of this folder instead of a module of its own."""
     packages = [file.parent for file in Path(folder).glob("*/__init__.*")]
     files = (*Path(folder).glob("*.py*"), *Path(folder).glob("*.so"), *packages)
-    return any(file.name.partition(".")[0] in sys.stdlib_module_names | _MODULES.keys() for file in files)
+    names = {file.name.partition(".")[0] for file in files} - {"__init__", "__main__"}
+    return any(name[0] == "_" or name in sys.stdlib_module_names | _MODULES.keys() for name in names if name)
