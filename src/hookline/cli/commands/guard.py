@@ -5,7 +5,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from typing import BinaryIO
 
@@ -33,7 +33,11 @@ def main(argv: list[str]) -> int:
     try:
         hooks = Hooks()
         hooks.add(*_GUARDS[args.guard](args))
-        return asyncio.run(_serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines))
+        work = _serve(with_fleet_policy(hooks), claim_stdout(), lines=args.lines)
+        if args.lines:
+            return asyncio.run(work)
+        with closing(asyncio.new_event_loop()) as loop:  # what is left ends with the event: `run` would look for it
+            return loop.run_until_complete(work)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - Claude Code lets a call pass unless the code is 2
         why = f"hookline guard {args.guard}: {str(error) or type(error).__name__}"
         print(why, file=sys.stderr)
@@ -53,8 +57,7 @@ def _make_paths(args: argparse.Namespace) -> list[Hook]:
     also = [*args.also, *([temporary_folder()] if args.temporary else [])]
     given = {"show": args.show, "unprotect": args.unprotect}
     made = paths.stay_inside(args.root, also, read=args.read, undecided=args.undecided, confine=args.confine, **given)
-    if args.block:
-        made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
+    made += [commands.block(args.block, undecided=args.undecided, confine=args.confine)] if args.block else []
     own = [protect.own_files(held=args.confine == "auto")] if args.protect else []
     return [*made, *(_make_network(args) if args.host else []), *own, *_make_packs(args)]
 
@@ -75,9 +78,7 @@ def _make_packs(args: argparse.Namespace) -> list[Hook]:
 
 
 def _make_commands(args: argparse.Namespace) -> list[Hook]:
-    made = []
-    if args.block:
-        made.append(commands.block(args.block, undecided=args.undecided, confine=args.confine))
+    made = [commands.block(args.block, undecided=args.undecided, confine=args.confine)] if args.block else []
     if args.only:
         made.append(commands.only(args.only, undecided=args.undecided))
     if args.containing:
