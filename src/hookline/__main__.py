@@ -30,8 +30,7 @@ def main() -> None:
         os.umask(mask)
     from hookline.processes.service import address
 
-    # The service compares its files while the rest is imported. What `shield` drops does not choose who that is, and
-    # what it starts again connects itself.
+    # first, as the service compares its files meanwhile; nothing that `shield` drops chooses who it is
     again = not sys.flags.isolated and os.environ.get("HOOKLINE_SHARED")
     service = address.connect() if words and words[0] in address.ANSWERED and not again else None
     from hookline.core.interpreter import shield

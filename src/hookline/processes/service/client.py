@@ -219,21 +219,17 @@ def _expect(connection: _socket.socket, kind: bytes, responsible: int) -> int:
     try:
         found, payload = frames.read_frame(connection)
     except TimeoutError:
-        _end(responsible)
+        try:
+            if responsible > 1:
+                os.kill(responsible, 9)
+        except OSError:
+            pass
         raise
     if found == frames.DECLINED:
         raise NotAnswered(payload.decode(errors="replace"))
     if found != kind or len(payload) != 4:
         raise frames.FrameError("not the frame that was due")
     return int.from_bytes(payload, "big")
-
-
-def _end(process: int) -> None:
-    try:
-        if process > 1:
-            os.kill(process, 9)
-    except OSError:
-        pass
 
 
 def _await_end(connection: _socket.socket, process: int, limit: float | None) -> bytes:
