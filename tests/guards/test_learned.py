@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -156,6 +157,15 @@ def test_a_link_that_leads_out_is_seen(tmp_path: Path) -> None:
     ):
         found = POLICY.covering("Bash", {"command": line}, project, [project], HOME)
         assert bool(found) is expected, line
+
+
+def test_a_line_that_repeats_itself_is_read_in_one_go() -> None:
+    """A pattern that tries every way to split such a text would not end."""
+    begin = time.process_time()
+
+    assert not allowed(f"(ls){' >a1' * 200} ; ls")
+    assert allowed(f"""python3 -c 'import re; print("{"{" * 50_000}".format())'""")
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("name", ["json.py", "enum.pyc", "re.so", "yaml/__init__.py", "_colorize.py"])

@@ -18,7 +18,7 @@ _GRAMMAR = tuple(getattr(ast, name) for name in _MODULES.pop("GRAMMAR"))
 _ATTRIBUTES = _MODULES.pop("ATTRIBUTES")
 _FORBIDDEN = frozenset(dir(builtins)) - _MODULES.pop("BUILTINS") | _MODULES.pop("ELSEWHERE")
 _DIFFERENT = re.compile(r"(?m)^[ \t]*#.*coding[:=]|[\r\f\v\0\ufeff]")  # after `# coding: utf-7` Python reads other code
-_LOOKS_INSIDE = re.compile(r"\{[^}:!]*[.\[]")  # a field of `str.format` with an attribute: `{0.__class__}`
+_LOOKS_INSIDE = re.compile(r"\{[^{}:!.\[]*[.\[]")  # a field of `str.format` with an attribute: `{0.__class__}`
 
 
 def code_of(part: SimpleCommand) -> str | None:
