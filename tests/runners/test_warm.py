@@ -235,8 +235,8 @@ async def test_a_parent_holds_nothing_of_its_runs(pool: WarmPython, script: Path
     for _ in range(300):
         assert (await run(pool, given)).warm
 
-    await until(lambda: len(parent.children()) == 1)
-    assert parent.num_fds() == files
+    # one that was just forked is there before its parent has closed what is only the child's
+    await until(lambda: len(parent.children()) == 1 and parent.num_fds() <= files)
     assert parent.memory_info().rss - memory < 1_000_000
 
 
