@@ -233,7 +233,9 @@ def test_a_secret_that_came_while_the_process_waited_is_not_read(starter: WarmSt
 
 
 def test_a_process_that_was_killed_while_it_waited_is_done_without(starter: WarmStarter, folder: Path) -> None:
-    os.kill(alike(starter, folder), signal.SIGKILL)
+    waiting = alike(starter, folder)
+    os.kill(waiting, signal.SIGKILL)
+    until(lambda: has_ended(waiting))  # what it is told before that is lost with it
 
     assert start(starter, folder, "touch ../outside; touch made; exit 4").exit_code() == 4
     assert (folder / "project" / "made").exists()
@@ -295,6 +297,14 @@ def test_a_line_s_descriptors_are_its_streams_and_a_few_more(starter: WarmStarte
     for files in ({0: 0, 1: 1, 2: 2, 10: 2}, {0: 0, 1: 1}):
         with pytest.raises(ValueError, match="0, 1, 2 and numbers below 10"):
             starter.start(Policy(()), ["true"], cwd="/", env={}, files=files)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or is only kept until its parent asks for its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def children(pid: int) -> list[int]:
